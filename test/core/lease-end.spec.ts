@@ -159,6 +159,22 @@ describe('The end of a lease', () => {
           return lock;
         },
       ],
+      [
+        'the store runs a short extension late, and without a reply',
+        async (locks) => {
+          const lock = await locks.lock('a', { watchdog: false });
+          await lock.extend(lease);
+          store.renew = async (renewals) => {
+            await new Promise((resolve) => setTimeout(resolve, 600));
+            await store.memory.renew(renewals);
+            return new Promise<never>(() => undefined);
+          };
+          void lock.extend(lease - 100).catch(() => undefined);
+          await jest.advanceTimersByTimeAsync(lease);
+          expect(lock.signal.reason).toMatchObject({ reason: 'expired' });
+          return lock;
+        },
+      ],
     ];
 
     it.each<[string, LockOptions, (lock: Lock) => unknown]>([

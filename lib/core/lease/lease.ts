@@ -12,10 +12,6 @@ const driftMs = (leaseMs: number): number => leaseMs * 0.01 + 2;
 /** Ends are rounded down to this part of the lease. */
 const END_STEP = 1 / 256;
 
-/** When a lease ends here at the latest that the store has granted, or renewed, by a command sent at `sentAt`. */
-const endOf = (sentAt: number, leaseMs: number): number =>
-  roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
-
 /** The last renewal of a lease that failed. Few have one, so it takes no room in the others. */
 const failedRenewals = new WeakMap<Lease, { readonly sentAt: number; readonly error: LockUnavailableError }>();
 
@@ -82,8 +78,8 @@ export class Lease implements OwnedLock {
   #holder: Holder | undefined;
   #site: CallSite | undefined;
   #confirmedAt = 0;
-  /** When it would end if the store had run all renewals that it was asked for. */
-  #askedEndsAt = 0;
+  /** When the renewal that lasts longest of those that the store has not confirmed would end; 0: it has all. */
+  #unconfirmedUntil = 0;
   #repliedAt = 0;
   #endsAt = 0;
   #confirmedMs = 0;
@@ -136,12 +132,12 @@ export class Lease implements OwnedLock {
 
   /** Notes that the store is asked to renew it. */
   renewalSent(sentAt: number, leaseMs: number): void {
-    this.#askedEndsAt = Math.max(this.#askedEndsAt, endOf(sentAt, leaseMs));
+    this.#unconfirmedUntil = Math.max(this.#unconfirmedUntil, sentAt + leaseMs);
   }
 
-  /** Whether the store may have renewed it for longer than it has confirmed: it never shortens a lease. */
+  /** Whether the store may have renewed it for longer, or later, than it has confirmed. */
   get mayBeRenewed(): boolean {
-    return this.#askedEndsAt > this.#endsAt;
+    return this.#unconfirmedUntil > 0;
   }
 
   /** Makes the keys stay for at least that long from now on, even when they are given back sooner. */
@@ -237,7 +233,8 @@ export class Lease implements OwnedLock {
     const renewedMs = this.#confirmedMs;
     this.#repliedAt = Math.floor(repliedAt);
     this.#confirmedAt = Math.max(this.#confirmedAt, Math.floor(sentAt));
-    const endsAt = endOf(sentAt, leaseMs);
+    if (sentAt + leaseMs >= this.#unconfirmedUntil) this.#unconfirmedUntil = 0;
+    const endsAt = roundedDown(sentAt + leaseMs - driftMs(leaseMs), leaseMs * END_STEP);
     if (endsAt >= this.#endsAt) {
       this.#endsAt = endsAt;
       this.#confirmedMs = leaseMs;
