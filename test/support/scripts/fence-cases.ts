@@ -1,7 +1,17 @@
 import { expect } from '@jest/globals';
 import { HAND_OFF_FENCES, fenceCountFor, LOCAL_WAITERS_MARK } from '../../../lib/store/lock-store.js';
 import { A, B, LEASE } from './script-bench.js';
-import { COUNTER, AHEAD, MINE, THEIRS, NEXT, waiter, outOfMemory, type ScriptCases } from './script-fixtures.js';
+import {
+  COUNTER,
+  AHEAD,
+  MINE,
+  NO_RIGHT,
+  THEIRS,
+  NEXT,
+  waiter,
+  outOfMemory,
+  type ScriptCases,
+} from './script-fixtures.js';
 
 /** Fences and their counter. */
 export const FENCE_CASES: ScriptCases = {
@@ -14,6 +24,13 @@ export const FENCE_CASES: ScriptCases = {
     await locks(['clock', '', 0]);
     expect(await redis.get(COUNTER)).toBe(String(AHEAD));
     expect(await locks(['clock', '', 0], ['try', MINE, LEASE, 'a'])).toBe(AHEAD + 1);
+  },
+
+  'never lower the fence counter for a user that may not read it': async ({ redis, locksBy, without }) => {
+    await redis.set(COUNTER, AHEAD);
+    const limited = await without('-get');
+    await expect(locksBy(limited, ['clock', '', 0])).rejects.toThrow(NO_RIGHT);
+    expect(await redis.get(COUNTER)).toBe(String(AHEAD));
   },
 
   'advance the fence counter to the time of the server, or to a larger number': async ({ redis, locks }) => {

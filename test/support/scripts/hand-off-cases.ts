@@ -92,12 +92,35 @@ export const HAND_OFF_CASES: ScriptCases = {
   },
 
   'grant no key to a waiter that could not be notified': async ({ redis, locks, locksBy, queue, listens, without }) => {
-    await locks(['try', MINE, LEASE, 'a']);
     await listens('next');
-    await queue(waiter(NEXT));
-    expect(await locksBy(await without('-publish'), ['release', MINE, 0, 'a'])).toBe(1);
-    expect(await redis.exists(A)).toBe(0);
-    expect(await redis.zcard(QUEUE)).toBe(1);
+    const limited = await without('-publish');
+    const arrive = () => redis.zadd(QUEUE, Date.now() * 1000, waiter(NEXT));
+    for (const wait of [() => queue(waiter(NEXT)), arrive]) {
+      await redis.flushall();
+      await locks(['try', MINE, LEASE, 'a']);
+      await wait();
+      expect(await locksBy(limited, ['release', MINE, 0, 'a'])).toBe(1);
+      expect(await redis.exists(A)).toBe(0);
+      expect(await redis.zcard(QUEUE)).toBe(1);
+    }
+  },
+
+  'leave nothing of a key to a waiter whose process is gone': async ({ redis, locks, queue, share }) => {
+    for (const kind of ['exclusive', 'read', 'permits:2']) {
+      await redis.flushall();
+      await locks(['try', MINE, LEASE, 'a']);
+      // As somebody leaves it who deletes a key by hand.
+      await redis.zadd(HOLDERS, Date.now() + LEASE, LAST);
+      await queue(waiter('gone.1', kind));
+      expect([kind, await locks(['release', MINE, 0, 'a'])]).toEqual([kind, 1]);
+      expect([kind, await redis.exists(A)]).toEqual([kind, 0]);
+    }
+    await redis.flushall();
+    await share('read', { [MINE]: LEASE, [THEIRS]: LEASE });
+    await queue(waiter('gone.1', 'read'));
+    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    expect(await redis.exists(A)).toBe(1);
+    expect(await redis.zrange(HOLDERS, '0', '-1')).toEqual([THEIRS]);
   },
 
   'ask for the subscription of a process that is gone once for all its waiters, and spend no fence on them': async ({

@@ -4,7 +4,18 @@ import { INSPECT } from '../../../lib/redis/lua/inspect.script.js';
 import { PUBLISH } from '../../../lib/redis/lua/publish.script.js';
 import { ALIVE_MS } from '../../../lib/store/lock-store.js';
 import { A, ALIVE, B, HOLDERS, LEASE, names, QUEUE } from './script-bench.js';
-import { COUNTER, MINE, THEIRS, NEXT, LAST, waiter, sha1, outOfMemory, type ScriptCases } from './script-fixtures.js';
+import {
+  COUNTER,
+  MINE,
+  NO_RIGHT,
+  THEIRS,
+  NEXT,
+  LAST,
+  waiter,
+  sha1,
+  outOfMemory,
+  type ScriptCases,
+} from './script-fixtures.js';
 
 /** What an operation does with its keys. */
 export const OPERATION_CASES: ScriptCases = {
@@ -27,6 +38,14 @@ export const OPERATION_CASES: ScriptCases = {
       expect(await redis.exists(QUEUE)).toBe(0);
       await redis.del(names.lock('b'));
     }
+  },
+
+  'take no lock for gone when the user may not read it': async ({ redis, locks, locksBy, without }) => {
+    await locks(['try', MINE, LEASE, 'a']);
+    const limited = await without('-get');
+    for (const verb of ['release', 'keep', 'shorten', 'reserve'])
+      await expect(locksBy(limited, [verb, MINE, LEASE, 'a'])).rejects.toThrow(NO_RIGHT);
+    expect(await redis.get(A)).toBe(MINE);
   },
 
   'tell a holder that a caller polls for its lock': async ({ locks, listens }) => {
