@@ -1,7 +1,7 @@
 import { expect } from '@jest/globals';
 import { RENEW, RENEW_IN_CLUSTER } from '../../../lib/redis/lua/renew.script.js';
 import { A, B, HOLDERS, LEASE } from './script-bench.js';
-import { MINE, NO_RIGHT, THEIRS, LAST, outOfMemory, type ScriptCases } from './script-fixtures.js';
+import { MINE, mayNot, THEIRS, LAST, outOfMemory, type ScriptCases } from './script-fixtures.js';
 
 /** Renewals. */
 export const RENEWAL_CASES: ScriptCases = {
@@ -11,7 +11,7 @@ export const RENEWAL_CASES: ScriptCases = {
     without,
   }) => {
     await share('read', { [MINE]: LEASE });
-    await expect(run(RENEW, [A], [MINE, LEASE], await without('-zscore'))).rejects.toThrow(NO_RIGHT);
+    await expect(run(RENEW, [A], [MINE, LEASE], await without('-zscore'))).rejects.toThrow(mayNot('zscore'));
     expect(await run(RENEW, [A], [MINE, LEASE])).toEqual([[], []]);
   },
 

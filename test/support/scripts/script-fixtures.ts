@@ -22,7 +22,8 @@ export const [MINE, THEIRS, NEXT, LAST] = ['me.1', 'they.1', 'next.1', 'last.1']
 export const waiter = (token: string, kind = 'exclusive') => `${token} ${LEASE} ${kind}`;
 
 /** What Redis 6 and 7 say of a command that the user may not run. */
-export const NO_RIGHT = /can't run this command|no permissions to run the '\S+' command/;
+export const mayNot = (command: string) =>
+  new RegExp(`can't run this command|no permissions to run the '${command}' command`);
 
 /** Counts how often a command was called since the statistics were reset. */
 export async function callsIn(redis: Redis): Promise<(command: string) => number> {
