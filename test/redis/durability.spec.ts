@@ -81,6 +81,27 @@ describe('A grant that must be durable', () => {
     }
   });
 
+  it('a nested writer that too few replicas have leaves another nested writer alone', async () => {
+    const [read, write] = [{ mode: 'read', lease: 3000 }, { mode: 'write' }] as const;
+    await here.withLock(
+      ['a', 'b'],
+      async () => {
+        const valueInside = await here.withLock(
+          'b',
+          async () => {
+            process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
+            await expect(here.lock('a', write)).rejects.toBeInstanceOf(LockUnavailableError);
+            return redis.get('lock:b');
+          },
+          write,
+        );
+        expect(valueInside).toMatch(/^nest-redis-lock:write:/);
+        await until(async () => !(await redis.get('lock:b'))!.startsWith('nest-redis-lock:write'));
+      },
+      read,
+    );
+  });
+
   it('while a replica is missing, callers that share one key fail together', async () => {
     process.kill(servers.replicas[0]!.pid, 'SIGSTOP');
     const startedAt = performance.now();
