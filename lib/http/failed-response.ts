@@ -29,14 +29,17 @@ const responses = new WeakMap<ServerResponse, FailedResponse>();
 
 /** Remembers an error that may become the response. */
 export function noteFailure(response: ServerResponse, failure: Failure): void {
-  const { context } = failure;
-  const sendsEvent = response.headersSent && context !== undefined && sendsEvents(context);
-  if (response.headersSent && !sendsEvent) return;
+  if (!canTell(response, failure)) return;
   let failed = responses.get(response);
   if (!failed) responses.set(response, (failed = new FailedResponse(response)));
   failed.add(failure);
-  if (sendsEvent) failed.guardEvents();
+  if (response.headersSent) failed.guardEvents();
   else failed.guardHead();
+}
+
+/** Whether the response, which is not over, can still tell of an error: by its status, or by an event. */
+export function canTell({ headersSent }: ServerResponse, { context }: Pick<Failure, 'context'>): boolean {
+  return !headersSent || (context !== undefined && sendsEvents(context));
 }
 
 /** Whether an error is remembered that may become the response. */
@@ -106,7 +109,7 @@ class FailedResponse {
 }
 
 /** Logs what the client doesn't get to read. */
-function logFailure({ error, context }: Failure, response: ServerResponse): void {
+export function logFailure({ error, context }: Failure, response: ServerResponse): void {
   if (error.isReported) return;
   const line = `${context ? routeOf(context) : requestOf(response)}: ${error.detail}`;
   // A stack only where the place in the code says something new.

@@ -5,7 +5,7 @@ import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestj
 import { type LockNode, locksAround } from '../core/nesting/lock-context.js';
 import { isLockError, LockError } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
-import { type Failure, hasNoted, MISTAKES, noteFailure } from './failed-response.js';
+import { canTell, type Failure, hasNoted, logFailure, MISTAKES, noteFailure } from './failed-response.js';
 import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { isClosed, isEndedByApp, isOver, onceEnded } from './response-end.js';
@@ -106,7 +106,7 @@ class HttpRequest {
 function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
   const { error, context } = failure;
   // An error of another copy of the package may not have `replaceWith`.
-  if (factory && context && error instanceof LockError && !MISTAKES.has(error.code))
+  if (factory && context && !response.headersSent && error instanceof LockError && !MISTAKES.has(error.code))
     error.replaceWith(() => callExceptionFactory(factory, error, context));
   noteFailure(response, failure);
 }
@@ -234,15 +234,18 @@ export function attachToRequest<E>(error: E, factory?: LockExceptionFactory): E 
 
 /**
  * Attaches an error that becomes a response to its request, unless that is done: it may come from the async context of
- * no request, or of another one, such as a callback of a client that has connected in it.
+ * no request, or of another one, such as a callback of a client that has connected in it. Logs one of which the response
+ * can't tell any more: a handler may respond first and then work.
  *
  * @param followsRequests whether every request has a context when it reaches its handler
  */
 export function attachToResponse(error: LockError, host: ArgumentsHost, followsRequests: boolean): void {
   const response = rawResponse(host);
-  if (!response || isOver(response) || hasNoted(response, error)) return;
+  if (!response || hasNoted(response, error)) return;
   const context = contexts.get(response);
   if (!context && !followsRequests) return;
+  const failure = { by: error, error, context };
   // A factory gets the context, which a middleware does not have.
-  attach(response, { by: error, error, context }, context && factories.get(error));
+  if (!isOver(response) && canTell(response, failure)) attach(response, failure, context && factories.get(error));
+  else logFailure(failure, response);
 }

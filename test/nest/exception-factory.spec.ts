@@ -12,6 +12,7 @@ import {
   Logger,
   Param,
   Post,
+  Sse,
   type Type,
   UseInterceptors,
 } from '@nestjs/common';
@@ -88,6 +89,12 @@ class AccountsController {
       take(1),
       map(() => id),
     );
+  }
+
+  @Sse(':id/events')
+  @WithLock('account:<id>', { wait: '50ms' })
+  events(@Param('id') id: string): Observable<string> {
+    return this.stream(id);
   }
 
   @Post(':id/intercepted')
@@ -242,6 +249,15 @@ describe.each(PLATFORMS)('The exception of exceptionFactory, on %s,', (_platform
     expect((await post('42/handled').expect(201)).body).toEqual({ code: 'LOCK_TIMEOUT', isTimeout: true });
     await post('42/skipped').expect(201);
     expect(seen).toEqual([[409, expect.stringContaining('"account:42"'), '/accounts/42/service', 'service']]);
+  });
+
+  it('exceptionFactory is not called for an event stream that has begun', async () => {
+    let calls = 0;
+    await start(() => void calls++);
+    await hold();
+    const { text } = await request(app.getHttpServer()).get('/accounts/42/events').expect(200);
+    expect(text).toMatch(/^event: error\nid: 1\ndata: Another request/m);
+    expect(calls).toBe(0);
   });
 
   it('exceptionFactory is not called for a middleware, also not with the last request of the connection', async () => {

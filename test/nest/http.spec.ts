@@ -11,12 +11,15 @@ import {
   NotFoundException,
   Param,
   Post,
+  Res,
   ServiceUnavailableException,
   UnprocessableEntityException,
 } from '@nestjs/common';
 import { isLockError, type Lock, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import type { ServerResponse } from 'node:http';
 import request from 'supertest';
+import { until } from '../support/deferred.js';
 import { startRedis } from '../support/redis/redis-server.js';
 import { PLATFORMS, startApp } from './http-app.js';
 
@@ -71,6 +74,17 @@ class AccountsController {
   @WithLock('account:<status>')
   async fail(@Param('status') status: keyof typeof APP_ERRORS) {
     throw APP_ERRORS[status]();
+  }
+
+  /** Responds before its work, as a webhook does. */
+  @Post(':id/accepted/:how')
+  accepted(
+    @Param('id') id: string,
+    @Param('how') how: 'end' | 'write',
+    @Res() response: ServerResponse & { raw?: ServerResponse },
+  ) {
+    (response.raw ?? response)[how]('accepted');
+    return this.accounts.withdraw(id);
   }
 
   @Post(':id/handled')
@@ -213,6 +227,22 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     Logger.overrideLogger(false);
     expect(lines).toEqual([expect.stringContaining('"account:42"'), expect.stringContaining('"account:43"')]);
   });
+
+  it.each(['end', 'write'])(
+    'the server log has an error of which the response can not tell any more (%s)',
+    async (how) => {
+      const lines: string[] = [];
+      const log = (line: string) => lines.push(line);
+      Logger.overrideLogger({ log, warn: log, error: log });
+      await post(`42/accepted/${how}`).expect(201);
+      await until(() => lines.length > 0);
+      await post('43/accepted/end').expect(201);
+      Logger.overrideLogger(false);
+      expect(lines).toEqual([
+        expect.stringMatching(/^POST \/accounts\/:id\/accepted\/:how \(AccountsController\.accepted\): .*"account:42"/),
+      ]);
+    },
+  );
 });
 
 describe.each(PLATFORMS)('on %s, while Redis is down,', (_platform, adapter) => {
