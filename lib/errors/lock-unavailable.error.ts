@@ -22,3 +22,9 @@ export class LockUnavailableError extends LockError {
     );
   }
 }
+
+/** Makes the error of what the work of a lock asks of the store: that work may be half done. */
+export const inWork = (error: unknown): unknown =>
+  error instanceof LockUnavailableError && error.retryable
+    ? new LockUnavailableError(error.detail, error.cause, { nested: true })
+    : error;

@@ -6,7 +6,7 @@ import { isLockError } from '../errors/lock.error.js';
 import type { LockLostError } from '../errors/lock-lost.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
-import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import { inWork, LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { shown } from '../errors/messages.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { RequestPort } from './request-port.js';
@@ -44,6 +44,11 @@ export class CallErrors {
     await nextTurn();
     throw own;
   }
+
+  /** Rejects a question about a key: one that the work of a lock asks may find that half done. */
+  readonly ofQuestion = (error: unknown): never => {
+    throw this.#parts.context.isInside() ? inWork(error) : error;
+  };
 
   /**
    * Makes the error of a call that got no lock, reports it as part of an outage, and attaches it to the request of the

@@ -211,7 +211,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async isLocked(key: string): Promise<boolean> {
-    return this.#store.isLocked(checkedKey(key));
+    return this.#store.isLocked(checkedKey(key)).catch(this.#errors.ofQuestion);
   }
 
   /**
@@ -220,7 +220,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async inspect(key: string): Promise<LockInfo | null> {
-    return (await inspectKey(this.#store, checkedKey(key))) ?? null;
+    return (await inspectKey(this.#store, checkedKey(key)).catch(this.#errors.ofQuestion)) ?? null;
   }
 
   /**
@@ -246,7 +246,7 @@ export class LockService {
    */
   async forceUnlock(key: string, options: ForceUnlockOptions = {}): Promise<boolean> {
     const checked = resolveForceOptions(options);
-    const tokens = await forceUnlock(this.#store, checkedKey(key), checked);
+    const tokens = await forceUnlock(this.#store, checkedKey(key), checked).catch(this.#errors.ofQuestion);
     if (!tokens) return false;
     const { token, by, reason } = checked;
     const unknown = { label: undefined, method: undefined, template: undefined };

@@ -95,6 +95,28 @@ describe('Errors inside the work of another lock', () => {
     await expect(locks.lock('b')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', retryable: true });
   });
 
+  it('what the work of a lock asks in an outage is not retryable', async () => {
+    const locks = new TestLockService();
+    const asks: ((lock: Lock) => Promise<unknown>)[] = [
+      (lock) => lock.extend(),
+      (lock) => lock.downgrade(),
+      () => locks.isLocked('b'),
+      () => locks.inspect('b'),
+      () => locks.forceUnlock('b'),
+    ];
+    for (const ask of asks) {
+      const work = (lock: Lock): Promise<unknown> => (locks.simulate({ down: true }), ask(lock));
+      const error: unknown = await locks.withLock('a', work, { lease: '20s' }).catch((error: unknown) => error);
+      expect([String(ask), error]).toEqual([
+        String(ask),
+        expect.objectContaining({ code: 'LOCK_UNAVAILABLE', retryable: false }),
+      ]);
+      locks.simulate({ down: false });
+    }
+    locks.simulate({ down: true });
+    await expect(locks.isLocked('b')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE', retryable: true });
+  });
+
   it('a nested error of siblings does not name the key that they wait for themselves', async () => {
     const error = (await here
       .withLock('a', async () => {

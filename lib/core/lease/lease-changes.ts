@@ -1,7 +1,7 @@
 import { now } from '../../clock/deadline.js';
 import { atRoot } from '../../clock/root-context.js';
 import { LockOptionsError } from '../../errors/lock-options.error.js';
-import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
+import { inWork, LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import type { Granted, LockStore } from '../../store/lock-store.js';
 import type { HandOffRun } from './hand-off-run.js';
 import type { Lease } from './lease.js';
@@ -34,9 +34,11 @@ export class LeaseChanges {
     const { keys, token, upgrade } = lease;
     // Also if no reply comes, or nobody waits for it.
     lease.longestMs = Math.max(lease.longestMs, leaseMs);
-    const { gone, unknown } = await this.#store.renew([{ keys, token, leaseMs, upgrade }]);
+    const { gone, unknown } = await this.#store.renew([{ keys, token, leaseMs, upgrade }]).catch((error: unknown) => {
+      throw inWork(error);
+    });
     if (unknown.length > 0 || (gone.length > 0 && lease.hasEndedWriting(upgrade)))
-      throw new LockUnavailableError('The store could not say whether it extended the lease.');
+      throw inWork(new LockUnavailableError('The store could not say whether it extended the lease.'));
     if (gone.length > 0) lease.lose('taken');
     // It may have been unlocked and handed off meanwhile: the next holder has options of its own.
     if (!lease.isHeld || lease.details?.fence !== details?.fence) return;
@@ -126,7 +128,7 @@ export class LeaseChanges {
     this.#leaveTurns(lease);
     if (!error) return;
     this.#readAgainLater(lease, FIRST_RETRY_MS);
-    throw error;
+    throw inWork(error);
   }
 
   #readAgain(lease: Lease, retryMs: number): void {
