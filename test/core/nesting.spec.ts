@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { LockOptionsError, LockUnavailableError, type Lock } from 'nest-redis-lock';
-import { deferred, turn } from '../support/deferred.js';
+import { aborted, deferred, turn } from '../support/deferred.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
 import { ScriptedStore } from '../support/stores/scripted-store.js';
 
@@ -328,6 +328,24 @@ describe('Writers nested in readers', () => {
     answer.resolve();
     expect(await next).toBeNull();
     expect(upgrades).toBe(1);
+  });
+
+  it('calls that are nested thousands of levels deep hear of a loss, from the inside to the outside', async () => {
+    const told: number[] = [];
+    const descend = (levels: number): Promise<unknown> =>
+      here.withLock(
+        'a',
+        async ({ signal }) => {
+          signal.addEventListener('abort', () => told.push(levels));
+          if (levels > 1) return descend(levels - 1);
+          await there.forceUnlock('a');
+          return aborted(signal);
+        },
+        { warnAfter: '1m' },
+      );
+    const error: unknown = await descend(10_000).catch((error: unknown) => error);
+    expect(error).toHaveProperty('code', 'LOCK_LOST');
+    expect(told).toEqual(Array.from({ length: 10_000 }, (_, index) => index + 1));
   });
 
   describe('when the store does not reply at the end', () => {

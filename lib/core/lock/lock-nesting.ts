@@ -6,8 +6,10 @@ import { LocalQueue } from '../waiting/local-queue.js';
 interface NestedLock<Self extends NestedLock<Self>> {
   readonly keys: readonly string[];
   readonly isHeld: boolean;
-  readonly leases: readonly { readonly sharing: Sharing }[];
+  /** What the store granted for its keys: to the outermost of the locks around it. */
+  readonly leases: readonly { readonly keys: readonly string[]; readonly sharing: Sharing }[];
   readonly nesting: Nesting<Self>;
+  readonly holdTime: { readonly overAt: number } | undefined;
   lose(reason: LostReason, forced?: ForcedUnlock): void;
 }
 
@@ -23,8 +25,13 @@ export interface NestedIn<L> {
 
 const OUTERMOST: NestedIn<never> = { parents: [], shared: new Set(), leave: () => undefined };
 
-/** The place of a lock among nested calls: the locks that it is nested in, and those that are nested in it. */
+/**
+ * The place of a lock among nested calls: the locks that it is nested in, and those that are nested in it. A method may
+ * call itself thousands of levels deep, so nothing here goes from level to level by recursion.
+ */
 export class Nesting<L extends NestedLock<L>> {
+  /** When the first of the locks that it is nested in is reported as held for too long; Infinity: never. */
+  readonly overAt: number;
   readonly #lock: L;
   readonly #nestedIn: NestedIn<L>;
   readonly #children = new Set<L>();
@@ -36,6 +43,7 @@ export class Nesting<L extends NestedLock<L>> {
   constructor(lock: L, nestedIn: NestedIn<L> = OUTERMOST) {
     this.#lock = lock;
     this.#nestedIn = nestedIn;
+    this.overAt = Math.min(...nestedIn.parents.map(({ holdTime, nesting }) => holdTime?.overAt ?? nesting.overAt));
     for (const parent of nestedIn.parents) parent.nesting.#children.add(lock);
   }
 
@@ -75,10 +83,10 @@ export class Nesting<L extends NestedLock<L>> {
 
   /** How the lock lets calls nested in it share a key of it. */
   sharing(key: string): Sharing {
-    if (!this.hasParents) return this.#lock.leases[0]!.sharing;
-    const shared = this.#parentWith(key).nesting.sharing(key);
+    // Of the outermost lock with the key.
+    const { sharing } = this.#lock.leases.find(({ keys }) => keys.includes(key))!;
     // A writer nested in a reader has the key for itself.
-    return shared === 'read' ? 'exclusive' : shared;
+    return sharing === 'read' && this.hasParents ? 'exclusive' : sharing;
   }
 
   /**
@@ -86,12 +94,17 @@ export class Nesting<L extends NestedLock<L>> {
    * call they are all in.
    */
   queueOwner(key: string): L {
-    return this.isShared(key) ? this.#parentWith(key).nesting.queueOwner(key) : this.#lock;
+    let owner = this.#lock;
+    while (owner.nesting.isShared(key)) owner = owner.nesting.#parentWith(key);
+    return owner;
   }
 
   /** Whether the lock is that one, or nested in it. */
   isWithin(other: L): boolean {
-    return this.#lock === other || this.parents.some((parent) => parent.nesting.isWithin(other));
+    const around = new Set([this.#lock]);
+    // A set lists what is added meanwhile, too.
+    for (const { nesting } of around) for (const parent of nesting.parents) around.add(parent);
+    return around.has(other);
   }
 
   /** Detaches the lock from its parents: losing a parent no longer loses it. */
@@ -106,18 +119,27 @@ export class Nesting<L extends NestedLock<L>> {
     this.#nestedIn.leave();
   }
 
+  /** The lock, and all that are nested in it: each after those that it is nested in first. */
+  get withNested(): readonly L[] {
+    const locks = new Set([this.#lock]);
+    // A set lists what is added meanwhile, too.
+    for (const { nesting } of locks) for (const child of nesting.#children) locks.add(child);
+    return [...locks];
+  }
+
   /**
-   * Loses what is nested in this lock, which is lost. When only a parent call has ended, and the call that its siblings
-   * are all in goes on, these go on too: they, and what the work of this lock still calls, must not wait for that work.
+   * Lets the calls go on that wait to be nested in this lock, which is lost. When only a parent call has ended, and the
+   * call that its siblings are all in goes on, these go on too: they, and what the work of this lock still calls, must
+   * not wait for that work.
    */
-  lost(reason: LostReason, forced?: ForcedUnlock): void {
-    this.loseChildren(reason, forced);
+  lost(reason: LostReason): void {
+    this.#queue?.releaseAll();
     if (reason === 'unlocked' && this.#lock.keys.some((key) => this.#hasSiblings(key))) this.leave();
   }
 
   /** Loses all locks nested in this one, and lets the calls that wait to be nested in it go on. */
-  loseChildren(reason: LostReason, forced?: ForcedUnlock): void {
-    for (const child of this.#children) child.lose(reason, forced);
+  loseChildren(reason: LostReason): void {
+    for (const child of this.#children) child.lose(reason);
     this.#queue?.releaseAll();
   }
 

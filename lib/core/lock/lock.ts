@@ -265,15 +265,21 @@ export class Lock implements AsyncDisposable {
 
   /** Notes the loss, for the locks nested in it too, and aborts their signals. @internal */
   lose(reason: LostReason, forced?: ForcedUnlock): void {
-    if (this.#loss) return;
-    this.holdTime?.end();
-    this.#loss = this.#error(reason, forced);
-    // First those inside: who hears of this loss may call `unlock()`, which would end them for that.
-    this.#nesting?.lost(reason, forced);
-    this.#signal?.abort(this.#loss);
-    this.#emitLoss(this.#loss);
-    if (forced && !this.isNested) this.#issuer.reports.takenByForce(this, this.#loss);
-    this.trace?.end(this.#loss);
+    const lost = (this.#nesting?.withNested ?? [this]).filter((lock) => !lock.#loss);
+    for (const lock of lost) {
+      lock.holdTime?.end();
+      lock.#loss = lock.#error(reason, forced);
+    }
+    // First those inside: who hears of a loss may call `unlock()`, which would end them for that.
+    for (const lock of lost.toReversed()) lock.#tellLoss(lock.#loss!);
+  }
+
+  #tellLoss(loss: LockLostError): void {
+    this.#nesting?.lost(loss.reason);
+    this.#signal?.abort(loss);
+    this.#emitLoss(loss);
+    if (loss.forced && !this.isNested) this.#issuer.reports.takenByForce(this, loss);
+    this.trace?.end(loss);
   }
 
   /** What people who inspect the key get to know. @internal */
@@ -288,17 +294,11 @@ export class Lock implements AsyncDisposable {
 
   /** Has it reported when it is held for longer than that, unless a lock that it is nested in is reported before. */
   #measure(warnAfterMs: number): void {
-    if (this.#isReportedBy(now() + warnAfterMs)) return;
+    if (this.#nesting && this.#nesting.overAt <= now() + warnAfterMs) return;
     this.holdTime = new HoldTime(warnAfterMs, this.#issuer.holdTimes, () => {
       this.#emit({ type: 'overdue', warnAfterMs, token: this.token });
       this.#issuer.reports.overdue(this, warnAfterMs);
     });
-  }
-
-  /** Whether it, or a lock that it is nested in, is reported as held for too long by then. */
-  #isReportedBy(atMs: number): boolean {
-    if (this.holdTime && this.holdTime.overAt <= atMs) return true;
-    return this.#nesting?.parents.some((parent) => parent.#isReportedBy(atMs)) ?? false;
   }
 
   #end(): Promise<boolean> {

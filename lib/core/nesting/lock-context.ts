@@ -176,6 +176,7 @@ export class LockContext {
       for (const key of lock.keys) {
         if (asked.has(key) && !found.has(key)) found.set(key, lock);
       }
+      if (found.size === asked.size) break;
     }
     return found.size > 0 ? found : undefined;
   }
