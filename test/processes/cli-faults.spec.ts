@@ -233,6 +233,15 @@ describe('nest-redis-lock run, when things go wrong', () => {
     expect(command.err).toMatch(/has run for 4\.0 s \(--max-hold\)/);
   }, 30_000);
 
+  it('--max-hold: 77 whatever the stopped command says, but the code of one that ended before what it left running', async () => {
+    const limit = ['--max-hold', '1500ms', '--grace', '300ms', '--'];
+    const stopped = run(...limit, 'sh', '-c', 'trap "exit 0" TERM; while :; do sleep 0.05; done');
+    expect(await stopped.exit).toBe(77);
+    const ended = run(...limit, 'sh', '-c', 'sleep 60 & exit 3');
+    expect(await ended.exit).toBe(3);
+    expect(ended.err).toMatch(/\(--max-hold\): it gets SIGTERM now/);
+  }, 30_000);
+
   it.each(['--max-hold', 'SIGSTOP', 'SIGKILL'])(
     'what makes a process group of its own, as timeout(1) does, belongs to the command: %s',
     async (fault) => {

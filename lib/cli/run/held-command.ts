@@ -29,7 +29,7 @@ export interface HeldCommandOptions {
  * may grant the lock to somebody else. Each renewal puts both off.
  */
 export class HeldCommand {
-  /** Why the command was told to stop, if it was. */
+  /** Why the command was told to stop, if it was: not only what it has started, after its end. */
   stopped: 'losing' | 'maxHold' | undefined;
   /** How the lock was lost, if it was. */
   loss: LockLostError | undefined;
@@ -42,6 +42,7 @@ export class HeldCommand {
   #kill: NodeJS.Timeout | undefined;
   #maxHold: NodeJS.Timeout | undefined;
   #gaveUp!: () => void;
+  #hasEnded = false;
   readonly #givenUp = new Promise<void>((resolve) => (this.#gaveUp = resolve));
 
   constructor(group: ProcessGroup, options: HeldCommandOptions) {
@@ -83,6 +84,7 @@ export class HeldCommand {
   async ended(): Promise<number> {
     const { lock, say } = this.#options;
     const exitCode = await Promise.race([this.#group.commandEnded, this.#givenUp]);
+    this.#hasEnded = true;
     const tell = setTimeout(() => {
       const pids = this.#group.members?.join(', ');
       say(
@@ -102,7 +104,7 @@ export class HeldCommand {
   #losing(graceMs: number): void {
     const { lock, say } = this.#options;
     if (this.loss) return;
-    this.stopped ??= 'losing';
+    if (!this.#hasEnded) this.stopped ??= 'losing';
     say(
       `Redis has not renewed the lock ${quoted(lock.key)}: the command gets SIGTERM now, ` +
         `and SIGKILL in ${shownDuration(graceMs)}, unless the lock is renewed before.`,
@@ -126,7 +128,7 @@ export class HeldCommand {
 
   #heldTooLong(maxHoldMs: number): void {
     const { graceMs, say } = this.#options;
-    this.stopped ??= 'maxHold';
+    if (!this.#hasEnded) this.stopped = 'maxHold';
     say(
       `The command has run for ${shownDuration(maxHoldMs)} (--max-hold): it gets SIGTERM now, ` +
         `and SIGKILL in ${shownDuration(graceMs)}.`,

@@ -120,7 +120,9 @@ async function runHeld(held: HeldLock, { given, signals, say, opened, ...options
       say(`The lock ${quoted(key)} was lost while the command ran, which ended with ${exitCode}.`);
       return EXIT.lost;
     }
-    return command.stopped && exitCode !== 0 ? EXIT.lost : exitCode;
+    // A command that ended with 0 before its lock was lost has done its work. One that was too slow may be cut off.
+    const isCutOff = command.stopped === 'maxHold' || (command.stopped === 'losing' && exitCode !== 0);
+    return isCutOff ? EXIT.lost : exitCode;
   } catch (error) {
     watcher?.end();
     await release(lock, opened);
