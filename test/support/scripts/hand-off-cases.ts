@@ -105,20 +105,30 @@ export const HAND_OFF_CASES: ScriptCases = {
     }
   },
 
-  'leave nothing of a key to a waiter whose process is gone': async ({ redis, locks, queue, share }) => {
+  'take back all of a grant that nobody was told of': async ({
+    redis,
+    locks,
+    locksBy,
+    queue,
+    share,
+    listens,
+    without,
+  }) => {
+    await listens('next');
+    const limited = await without('-publish');
     for (const kind of ['exclusive', 'read', 'permits:2']) {
       await redis.flushall();
       await locks(['try', MINE, LEASE, 'a']);
       // As somebody leaves it who deletes a key by hand.
       await redis.zadd(HOLDERS, Date.now() + LEASE, LAST);
-      await queue(waiter('gone.1', kind));
-      expect([kind, await locks(['release', MINE, 0, 'a'])]).toEqual([kind, 1]);
+      await queue(waiter(NEXT, kind));
+      expect([kind, await locksBy(limited, ['release', MINE, 0, 'a'])]).toEqual([kind, 1]);
       expect([kind, await redis.exists(A)]).toEqual([kind, 0]);
     }
     await redis.flushall();
     await share('read', { [MINE]: LEASE, [THEIRS]: LEASE });
-    await queue(waiter('gone.1', 'read'));
-    expect(await locks(['release', MINE, 0, 'a'])).toBe(1);
+    await queue(waiter(NEXT, 'read'));
+    expect(await locksBy(limited, ['release', MINE, 0, 'a'])).toBe(1);
     expect(await redis.exists(A)).toBe(1);
     expect(await redis.zrange(HOLDERS, '0', '-1')).toEqual([THEIRS]);
   },
