@@ -11,14 +11,17 @@ const SAME_OUTAGE_MS = 10_000;
 
 /**
  * How long no call may fail before a call that works ends an outage, in ms. Otherwise a key that always fails would
- * make two lines for each call.
+ * make two lines for each call. The longer one goes for an outage that begins again soon after such an end: of some
+ * keys only, as when one master of a cluster is down, so what works says little of it.
  */
-const QUIET_MS = 1_000;
+const [QUIET_MS, LONG_QUIET_MS] = [1_000, 60_000];
 
 interface Outage {
   readonly since: number;
   /** The server that can't be reached, where that began the outage. */
   readonly server: string | undefined;
+  /** Whether a call worked meanwhile. */
+  isPartial: boolean;
   failed: number;
   lastFailedAt: number;
   reportedAt: number;
@@ -29,6 +32,9 @@ export class OutageReporter {
   readonly subscriptions: SubscriptionReporter;
   readonly #log: Pick<Log, 'log' | 'warn'>;
   #outage: Outage | undefined;
+  /** When a call that worked last ended an outage. */
+  #workedAt = -Infinity;
+  #quietMs = QUIET_MS;
   #unrenewedAt = -Infinity;
 
   constructor(log: Pick<Log, 'log' | 'warn'>) {
@@ -44,8 +50,12 @@ export class OutageReporter {
       this.#outage &&
       (server === undefined || this.#outage.server !== undefined || time - this.#outage.since > SAME_OUTAGE_MS);
     if (isKnown) return;
-    if (!this.#outage) this.#log.warn(line);
-    this.#outage = { since: time, failed: 0, reportedAt: time, ...this.#outage, lastFailedAt: time, server };
+    if (!this.#outage) {
+      this.#log.warn(line);
+      this.#quietMs = time - this.#workedAt < LONG_QUIET_MS ? LONG_QUIET_MS : QUIET_MS;
+    }
+    const fresh = { since: time, isPartial: false, failed: 0, reportedAt: time };
+    this.#outage = { ...fresh, ...this.#outage, lastFailedAt: time, server };
   }
 
   /** Counts a call that got no lock, because the store did not reply or refused. */
@@ -58,7 +68,9 @@ export class OutageReporter {
     if (outage.lastFailedAt - outage.reportedAt < SUMMARY_EVERY_MS) return;
     outage.reportedAt = outage.lastFailedAt;
     const duration = shownDuration(now() - outage.since);
-    this.#log.warn(`No locks for ${duration} now, ${failedCalls(outage)} so far. The last: ${error.detail}`);
+    const what = outage.isPartial ? 'Some locks have not been acquired' : 'No locks';
+    this.#log.warn(`${what} for ${duration} now, ${failedCalls(outage)} so far. The last: ${error.detail}`);
+    outage.isPartial = false;
   }
 
   /**
@@ -74,7 +86,11 @@ export class OutageReporter {
 
   /** Notes that the store has replied to a call. */
   succeeded(): void {
-    if (this.#outage && now() - this.#outage.lastFailedAt >= QUIET_MS) this.end('Locks can be acquired again');
+    if (!this.#outage) return;
+    this.#outage.isPartial = true;
+    if (now() - this.#outage.lastFailedAt < this.#quietMs) return;
+    this.#workedAt = now();
+    this.end('Locks can be acquired again');
   }
 
   /**

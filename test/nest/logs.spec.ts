@@ -311,6 +311,23 @@ describe('News of an outage', () => {
     }
     expect(lines).toEqual(["A lock can't be acquired: Wrong type."]);
   });
+
+  it('an outage of some keys only has two lines at first, then a sum each minute, until none has failed for a minute', () => {
+    const outage = news();
+    for (time = 0; time <= 2.5 * MINUTE; time += 250) {
+      if (time % 3000 === 0) outage.failed(new LockUnavailableError('A master is down.'));
+      else outage.succeeded();
+    }
+    for (const endsAt = time + 1.5 * MINUTE; time <= endsAt; time += 250) outage.succeeded();
+    expect(lines).toEqual([
+      "A lock can't be acquired: A master is down.",
+      'Locks can be acquired again, after 1.0 s; 1 call failed.',
+      "A lock can't be acquired: A master is down.",
+      'Some locks have not been acquired for 60 s now, 21 calls failed so far. The last: A master is down.',
+      'Some locks have not been acquired for 2 min now, 41 calls failed so far. The last: A master is down.',
+      'Locks can be acquired again, after 3 min; 50 calls failed.',
+    ]);
+  });
 });
 
 describe('News of a subscription', () => {
