@@ -63,6 +63,13 @@ class Hasty implements NestInterceptor {
   }
 }
 
+/** Gives up two tries, each as soon as its handler works. */
+class HastyTwice implements NestInterceptor {
+  intercept(context: unknown, next: CallHandler): Observable<unknown> {
+    return defer(() => new Hasty().intercept(context, next)).pipe(retry(1));
+  }
+}
+
 async function work(): Promise<void> {
   events.emit('works');
   await goOn.promise;
@@ -288,6 +295,14 @@ class Orders {
     return defer(work);
   }
 
+  @Get('awaited-observable/twice')
+  @UseInterceptors(AwaitsAndCommits)
+  @WithLock(KEY, { scope: 'request', lease: '1s' })
+  @UseInterceptors(HastyTwice)
+  awaitedObservableTwice() {
+    return defer(() => work().then(turn));
+  }
+
   @Get('promised-observable')
   @UseInterceptors(AwaitsAndCommits)
   @WithLock(KEY, { scope: 'request', onLost: 'ignore' })
@@ -449,6 +464,18 @@ describe.each(PLATFORMS)("on %s, with scope: 'request'", (_platform, adapter) =>
       expect(ran).toEqual(['work', 'commit, held']);
     },
   );
+
+  it('an interceptor that awaits the handler commits inside the lock, each time when two tries were given up', async () => {
+    const works = once(events, 'works');
+    const response = get('awaited-observable/twice').then(({ status }) => status);
+    await works;
+    await turn();
+    goOn.resolve();
+    expect(await response).toBe(408);
+    await until(() => ran.length === 4);
+    expect(ran).toEqual(['work', 'commit, held', 'work', 'commit, held']);
+    await until(isFree);
+  });
 
   it('an Observable that the handler promises does not begin when another has answered meanwhile', async () => {
     await get('promised-observable').expect(408);

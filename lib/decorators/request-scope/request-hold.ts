@@ -158,7 +158,11 @@ export class RequestHold {
     const leave = this.work();
     return () => {
       this.#streams--;
-      if (this.#streams === 0 && this.#leaveUnread) setTimeout(this.#leaveUnread, leaseMsOf(this.lock)).unref();
+      if (this.#streams === 0 && this.#leaveUnread) {
+        setTimeout(this.#leaveUnread, leaseMsOf(this.lock)).unref();
+        // The next try may be left, too.
+        this.#leaveUnread = undefined;
+      }
       leave();
     };
   }
