@@ -3,6 +3,7 @@ import { type ExecutionContext, Inject } from '@nestjs/common';
 import type { LockKey } from '../core/request/lock-key.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { Mistakes } from '../errors/mistakes.js';
+import { currentLockParameters } from './current-lock.decorator.js';
 import { DEFAULT_MODULE, lockServiceSlot, lockServiceToken } from '../service/lock.tokens.js';
 import { checkedMethod, type Method, returnKind, type ReturnKind } from './method/checked-method.js';
 import { methodName } from './method/method-name.js';
@@ -75,7 +76,8 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
 
     const { around, bind }: MethodWrapper =
       resolved && wrapper && !error ? wrapper(resolved) : { around: refuseCalls(error!, kind) };
-    descriptor.value = wrapMethod(method, around, watch) as unknown as typeof descriptor.value;
+    const filled = currentLockParameters(prototype, name);
+    descriptor.value = wrapMethod(method, around, watch, filled) as unknown as typeof descriptor.value;
     bind?.(prototype, name, descriptor);
     // Compilers define it when all decorators have run; but one above may read it from the class, or there is none.
     Object.defineProperty(prototype, name, { ...descriptor });

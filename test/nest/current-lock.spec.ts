@@ -58,6 +58,11 @@ function opened<App extends INestApplicationContext>(app: App): App {
   return app;
 }
 
+it('the length of a method leaves out what callers leave out at its end: Bull takes two parameters for a callback', () => {
+  const lengths = (['close', 'only', 'first'] as const).map((name) => Jobs.prototype[name].length);
+  expect([...lengths, Jobs.prototype.close.bind(new Jobs()).length]).toEqual([1, 0, 2, 1]);
+});
+
 const imports = [LockTestingModule.forRoot()];
 
 describe('@CurrentLock()', () => {
