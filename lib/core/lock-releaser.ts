@@ -75,12 +75,16 @@ export class LockReleaser implements LockIssuer {
     this.#leaveTurns(lease);
   };
 
-  /** Takes all leases from their holders, and releases them, and what is left of lost ones. */
+  /**
+   * Takes all leases from their holders, and releases them, and what is left of lost ones. Waits also for those that
+   * their holders give back at this moment: a store that is closed may drop what it has not sent yet.
+   */
   async releaseAll(): Promise<void> {
     const held = [...this.#leases].filter(({ isHeld }) => isHeld);
     const lost = [...this.#leases.lost];
     for (const lease of held) lease.lose('shutdown');
     await Promise.all([...lost, ...held].map((lease) => this.#release(lease)));
+    await this.#leases.whenReleased();
   }
 
   /** Reports no more locks that are held for too long. */

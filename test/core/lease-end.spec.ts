@@ -216,6 +216,48 @@ describe('The end of a lease', () => {
       expect(await store.isLocked('a')).toBe(false);
     });
 
+    it('what is left of a lost reader is released that a nested call has renewed, as it wrote', async () => {
+      const [wrote, ending] = [deferred(), deferred()];
+      const work = async () => {
+        await locks.withLock('a', () => undefined, { mode: 'write' });
+        wrote.resolve();
+        await ending.promise;
+      };
+      const reader = locks.withLock('a', () => jest.advanceTimersByTimeAsync(lease / 2).then(work), {
+        mode: 'read',
+        watchdog: false,
+      });
+      await wrote.promise;
+      await jest.advanceTimersByTimeAsync(lease / 2);
+      expect(await store.isLocked('a')).toBe(true);
+      const closed = locks.close();
+      await jest.advanceTimersByTimeAsync(1);
+      await closed;
+      expect(await store.isLocked('a')).toBe(false);
+      ending.resolve();
+      await expect(reader).rejects.toMatchObject({ reason: 'expired' });
+    });
+
+    it('the store is closed when a lock is released that its holder gives back at the end of the grace', async () => {
+      const answer = deferred();
+      const asked: string[] = [];
+      store.afterRelease = async () => {
+        await answer.promise;
+        asked.push('released');
+      };
+      store.close = async () => void asked.push('closed');
+      const patient = lockService(store, { lease, shutdownGrace: 100 });
+      const work = patient.withLock('a', ({ signal }) => aborted(signal)).catch(({ reason }: LockLostError) => reason);
+      await turn();
+      const closed = patient.close();
+      await jest.advanceTimersByTimeAsync(100);
+      for (let turns = 0; turns < 10; turns++) await turn();
+      answer.resolve();
+      await closed;
+      expect(asked).toEqual(['released', 'closed']);
+      expect(await work).toBe('shutdown');
+    });
+
     it.each<[string, LockOptions, (locks: Lock) => Promise<unknown>]>([
       ['its only key was taken', {}, () => store.forceRelease('a')],
       ['it expired without a watchdog', { watchdog: false }, () => jest.advanceTimersByTimeAsync(lease)],

@@ -83,7 +83,11 @@ export class LeaseChanges {
       // Otherwise the store could upgrade before it ends the upgrade of the nested call that wrote before.
       await this.#downgrades.get(lease);
       // Meanwhile it may have been given back, with keys that have to stay for some time.
-      if (lease.isHeld) grant = await this.#store.upgrade(lease, number);
+      if (lease.isHeld) {
+        // An upgrade renews it, too.
+        lease.renewalSent(now(), lease.leaseMs);
+        grant = await this.#store.upgrade(lease, number);
+      }
     } catch (error) {
       // The store may have upgraded all the same.
       this.endWriting(lease);

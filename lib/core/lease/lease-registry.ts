@@ -79,6 +79,11 @@ export class LeaseRegistry implements Iterable<Lease> {
     await this.#until(() => this.#leases.size === 0 && this.#lost.size === 0, untilMs);
   }
 
+  /** Waits until no lease is being given back any more: each release settles within the time-out of its store. */
+  async whenReleased(): Promise<void> {
+    await this.#until(() => this.#leases.size === 0, Infinity);
+  }
+
   /** Compares no clocks any more. */
   stop(): void {
     this.#suspension.stop();
