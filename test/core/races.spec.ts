@@ -120,10 +120,14 @@ describe('Races', () => {
     };
     const lock = await locks.lock('a', { atLeast: '5s' });
     const unlocked = lock.unlock();
-    await locks.close();
+    const closed = locks.close();
+    // More than a shutdown takes that waits for nothing.
+    for (let turns = 0; turns < 10; turns++) await turn();
     expect(await store.isLocked('a')).toBe(true);
     answer.resolve();
+    await closed;
     expect(await unlocked).toBe(true);
+    expect(await store.isLocked('a')).toBe(true);
   });
 
   it('a call that is aborted when it has its lock, before its work, keeps the key for no `atLeast`', async () => {
