@@ -38,7 +38,7 @@ export function noteFailure(response: ServerResponse, failure: Failure): void {
 }
 
 /** Whether the response, which is not over, can still tell of an error: by its status, or by an event. */
-export function canTell({ headersSent }: ServerResponse, { context }: Pick<Failure, 'context'>): boolean {
+export function canTell({ headersSent }: ServerResponse, { context }: Failure): boolean {
   return !headersSent || (context !== undefined && sendsEvents(context));
 }
 

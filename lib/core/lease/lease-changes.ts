@@ -38,7 +38,9 @@ export class LeaseChanges {
       throw inWork(error);
     });
     if (unknown.length > 0 || (gone.length > 0 && lease.hasEndedWriting(upgrade)))
-      throw inWork(new LockUnavailableError('The store could not say whether it extended the lease.'));
+      throw new LockUnavailableError('The store could not say whether it extended the lease.', undefined, {
+        nested: true,
+      });
     if (gone.length > 0) lease.lose('taken');
     // It may have been unlocked and handed off meanwhile: the next holder has options of its own.
     if (!lease.isHeld || lease.details?.fence !== details?.fence) return;

@@ -61,11 +61,15 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
   override acquire(command: AcquireCommand): Promise<Granted | Busy> {
     return this.#inTime(async (throwIfLate, epoch) => {
       const reply = await super.acquire(command);
-      const verify = async (): Promise<void> => {
+      try {
         if (reply.granted) await this.#verifyGrant(epoch);
         else if (command.isQueued) await this.#verifyReplicas(epoch);
-      };
-      await this.#confirm(verify, throwIfLate, () => this.cancel(command));
+        throwIfLate();
+      } catch (error) {
+        // It does not count, or nobody waits for it any more.
+        await this.cancel(command).catch(() => undefined);
+        throw error;
+      }
       return reply;
     });
   }
@@ -126,21 +130,6 @@ export class DurableLockStore extends ForwardingLockStore<LockStore> {
         have.replicas < this.#durability.replicas
       )
         throw this.#tooFew(have.replicas, 'so nobody gets it');
-      throw error;
-    }
-  }
-
-  /**
-   * Undoes a call that does not count, or that nobody waits for any more.
-   *
-   * @throws what `verify` throws, or LockUnavailableError
-   */
-  async #confirm(verify: () => Promise<void>, throwIfLate: () => void, undo: () => Promise<unknown>): Promise<void> {
-    try {
-      await verify();
-      throwIfLate();
-    } catch (error) {
-      await undo().catch(() => undefined);
       throw error;
     }
   }
