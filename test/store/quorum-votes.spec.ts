@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import {
   LockUnavailableError,
@@ -6,6 +7,7 @@ import {
   type Granted,
   type KeyView,
   type OwnedLock,
+  type RenewalOutcome,
   type StoreListener,
 } from 'nest-redis-lock';
 import { fenceCountFor } from '../../lib/store/lock-store.js';
@@ -13,6 +15,49 @@ import { QuorumLockStore } from '../../lib/store/quorum/quorum-lock.store.js';
 import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { MemoryNode } from '../support/stores/memory-node.js';
 import { lockService, type ClosableLockService } from '../support/stores/lock-services.js';
+
+/** A node whose replies take so long, or never come while it hangs. */
+class FarNode extends MemoryNode {
+  isHung = false;
+  readonly #delayMs = 60;
+
+  override async acquire(command: AcquireCommand): Promise<Granted | Busy> {
+    await sleep(this.#delayMs);
+    return super.acquire(command);
+  }
+
+  override async renew(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
+    await (this.isHung ? new Promise(() => {}) : sleep(this.#delayMs));
+    return super.renew(locks);
+  }
+}
+
+describe('A lock on two near nodes and a far one, when a near one has lost it', () => {
+  let far: FarNode;
+  let store: QuorumLockStore;
+  let lock: OwnedLock;
+
+  beforeEach(async () => {
+    const forgetful = new MemoryNode();
+    far = new FarNode();
+    store = new QuorumLockStore([new MemoryNode(), forgetful, far]);
+    const command = { keys: ['a'], leaseMs: 60_000, sharing: 'exclusive', label: undefined } as const;
+    const { token } = (await store.acquire({ ...command, token: 'caller.1', queue: false })) as Granted;
+    lock = { keys: ['a'], token: token!, leaseMs: 60_000 };
+    await until(() => far.isLocked('a'));
+    await turn();
+    await forgetful.release(lock);
+  });
+
+  it('a renewal waits for the far node as long as that usually takes', async () => {
+    for (let renewal = 0; renewal < 3; renewal++) expect(await store.renew([lock])).toEqual({ gone: [], unknown: [] });
+  });
+
+  it('a renewal does not wait for the far node when that hangs', async () => {
+    far.isHung = true;
+    await expect(store.renew([lock])).rejects.toMatchObject({ detail: expect.stringContaining('No majority') });
+  });
+});
 
 /** A node that grants, but whose replies to that get lost. The store of a real node takes such a lock back later. */
 class MuteNode extends MemoryNode {

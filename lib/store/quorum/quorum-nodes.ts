@@ -5,6 +5,7 @@ import { LockOptionsError } from '../../errors/lock-options.error.js';
 import { LockUnavailableError } from '../../errors/lock-unavailable.error.js';
 import { coverageOf, storeOutage } from '../../errors/store-outage.js';
 import type { LockStore } from '../lock-store.js';
+import { NodePulse } from './node-pulse.js';
 
 /** One of the stores that a quorum is made of. */
 export interface QuorumNode extends LockStore {
@@ -39,21 +40,17 @@ export interface Round {
 
 /**
  * How long to wait for the other nodes when the replies of a majority decide nothing, in ms: twice as long as the
- * majority took, and at least this long.
+ * majority took, at least this long, and until each node that does not hang has had twice the time that it usually
+ * takes.
  */
 const LEAST_GRACE_MS = 20;
-
-/** A node that does not reply to a question for this long, in ms, is taken for one that hangs. */
-const SILENCE_MS = 50;
 
 /** Asks several independent stores at once, and does not wait for the slowest of them. */
 export class QuorumNodes {
   readonly all: readonly QuorumNode[];
   /** The smallest number of nodes that is more than half. */
   readonly majority: number;
-  /** By node: how many questions are open, and since when it has not replied to any. */
-  readonly #open: number[];
-  readonly #silentSince: number[];
+  readonly #pulses: readonly NodePulse[];
   #inFlight = 0;
   #onIdle: (() => void) | undefined;
 
@@ -63,8 +60,7 @@ export class QuorumNodes {
     if (problem) throw new LockOptionsError(`A quorum can't be made of ${nodes.length} nodes: ${problem}.`);
     this.all = nodes;
     this.majority = (nodes.length + 1) / 2;
-    this.#open = nodes.map(() => 0);
-    this.#silentSince = nodes.map(() => 0);
+    this.#pulses = nodes.map(() => new NodePulse());
   }
 
   /**
@@ -79,34 +75,36 @@ export class QuorumNodes {
   put<Reply>(question: Question<Reply>): void {
     const askedAt = now();
     const errors: Error[] = [];
+    const awaited = new Set(this.#pulses);
     let replies = 0;
     let decided = false;
     let grace: NodeJS.Timeout | undefined;
     const look = (late = false) => {
       if (decided) return;
-      const pending = this.all.length - replies - errors.length;
-      decided = question.decides({ errors, pending: late ? 0 : pending });
+      decided = question.decides({ errors, pending: late ? 0 : awaited.size });
       if (decided) return clearTimeout(grace);
-      if (!question.isImpatient || replies < this.majority || pending === 0 || grace) return;
+      if (!question.isImpatient || replies < this.majority || awaited.size === 0 || grace) return;
       // Timers run before sockets are read: after a stall of the process, the replies may be there already.
-      grace = setTimeout(() => setImmediate(() => look(true)), Math.max(LEAST_GRACE_MS, 2 * (now() - askedAt)));
+      grace = setTimeout(() => setImmediate(() => look(true)), graceMs(awaited, now() - askedAt));
     };
     for (let at = 0; at < this.all.length; at++) {
-      if (this.#open[at]!++ === 0) this.#silentSince[at] = askedAt;
+      const pulse = this.#pulses[at]!;
+      pulse.asked();
       const asked = question.ask(this.all[at]!, at);
       if (!question.isLook) this.#inFlight++;
       asked.then(
         (reply) => {
           if (!question.isLook) this.#ended();
-          this.#open[at]!--;
-          this.#silentSince[at] = now();
+          pulse.replied(now() - askedAt);
+          awaited.delete(pulse);
           replies++;
           question.replied(reply, at);
           look();
         },
         (error: Error) => {
           if (!question.isLook) this.#ended();
-          this.#open[at]!--;
+          pulse.failed();
+          awaited.delete(pulse);
           errors.push(error);
           question.failed?.(error, at);
           look();
@@ -132,7 +130,7 @@ export class QuorumNodes {
 
   /** Whether a node seems to hang, or to be down. */
   isSilent(at: number): boolean {
-    return this.#open[at]! > 0 && now() - this.#silentSince[at]! > SILENCE_MS;
+    return this.#pulses[at]!.isSilent;
   }
 
   /**
@@ -218,4 +216,10 @@ export function quorumSizeProblem(count: number): string | undefined {
   if (count < 3) return 'it needs at least three independent masters, so that one may fail';
   if (count % 2 === 1) return undefined;
   return `an even number tolerates no more failures than ${count - 1} would, and two callers can get half each`;
+}
+
+/** Returns how long to wait for these nodes when the others replied within that time, and decide nothing. */
+function graceMs(awaited: ReadonlySet<NodePulse>, elapsedMs: number): number {
+  const usual = [...awaited].map(({ isSilent, patienceMs }) => (isSilent ? 0 : patienceMs - elapsedMs));
+  return Math.max(LEAST_GRACE_MS, 2 * elapsedMs, ...usual);
 }
