@@ -4,7 +4,8 @@ import { hiddenByClass } from '../decorators/instance/hidden-locks.js';
 import { isReached, lockedMethods, type LockedMethod } from '../decorators/method/locked-methods.js';
 import { shownMethod } from '../decorators/method/method-name.js';
 import { ownerOf, ownersOf } from '../decorators/method/prototypes.js';
-import { hasRequestLock } from '../decorators/request-scope/request-lock.interceptor.js';
+import { methodsWith } from '../decorators/request-scope/lock-routes.js';
+import { requestLockOf } from '../decorators/request-scope/request-lock.interceptor.js';
 import { ownMethod } from '../decorators/source/class-text.js';
 import { callsSuper } from '../decorators/source/super-calls.js';
 import { mistake } from '../errors/mistakes.js';
@@ -80,16 +81,21 @@ function transactionAroundLock({ owner, name, transaction }: LockedMethod): read
   ];
 }
 
+function isHandler(method: object): boolean {
+  return Reflect.hasMetadata(METHOD_METADATA, method);
+}
+
 function requestLockWithoutRequest(
   prototype: object,
   { owner, name, scope, mistakes }: LockedMethod,
 ): readonly string[] {
   if (scope === 'call' || mistakes) return [];
   const handler = ownMethod(owner, name) as object;
-  const isHandler = Reflect.hasMetadata(METHOD_METADATA, handler);
-  if (isHandler && hasRequestLock(handler)) return [];
-  const why = isHandler ? 'a decorator above has dropped its metadata' : 'is not an HTTP handler';
-  const remedies = isHandler
+  const lock = requestLockOf(handler);
+  if (lock && methodsWith(lock, owner).some(isHandler)) return [];
+  const isRoute = isHandler(handler);
+  const why = isRoute ? 'a decorator above has dropped its metadata' : 'is not an HTTP handler';
+  const remedies = isRoute
     ? ['Write @WithLock above that decorator.']
     : [
         'Leave out the scope: the lock is then held for each call.',
@@ -109,7 +115,7 @@ const RESPONSE_PARAMETER = /^[12]:/;
 /** Nest sends nothing for a handler that has the response itself: a skipped handler would leave its client waiting. */
 function skippedWithoutResponse(prototype: object, { owner, name, skips }: LockedMethod): readonly string[] {
   const handler = ownMethod(owner, name) as object;
-  if (!skips || !Reflect.hasMetadata(METHOD_METADATA, handler)) return [];
+  if (!skips || !isHandler(handler)) return [];
   const type = prototype.constructor;
   const parameters = (Reflect.getMetadata(ROUTE_ARGS_METADATA, type, name) ?? {}) as object;
   const responds = Object.keys(parameters).some((key) => RESPONSE_PARAMETER.test(key));

@@ -42,8 +42,7 @@ export function wrapForRequest(
   method: string | symbol,
 ): (options: ResolvedDecoratorOptions) => MethodWrapper {
   const name = methodName(prototype, method);
-  const decorated = () => (prototype as Record<string | symbol, object>)[method]!;
   const keyOf = requestKeyResolver(key, name);
   const lockParameters = currentLockParameters(prototype, method);
-  return (options) => bindRequestLock({ name, decorated, keyOf, lockParameters, options });
+  return (options) => bindRequestLock({ name, prototype, keyOf, lockParameters, options });
 }

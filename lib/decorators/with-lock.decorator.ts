@@ -11,6 +11,7 @@ import { noteLockedMethod } from './method/locked-methods.js';
 import { type MethodWrapper, wrapForCall, wrapForRequest } from './method-wrapper.js';
 import { refuseCalls } from './call/around-call.js';
 import { defineSlot } from './instance/service-slot.js';
+import { refuseAboveRoutes } from './method/route-copies.js';
 import { isStandard } from './method/standard-decorator.js';
 import { TransactionWatch } from './method/transaction-order.js';
 import {
@@ -19,7 +20,7 @@ import {
   type WithLockDecoratorOptions,
 } from './options/with-lock.options.js';
 import type { CallOptions, WithLockDecorator } from './options/with-lock.types.js';
-import { hasRequestLock } from './request-scope/request-lock.interceptor.js';
+import { requestLockOf } from './request-scope/request-lock.interceptor.js';
 import { wrapMethod } from './method/wrap-method.js';
 
 /**
@@ -67,6 +68,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const watch = new TransactionWatch();
 
     const mistakes = new Mistakes();
+    mistakes.try(() => refuseAboveRoutes(prototype, name, scope));
     const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), key, options));
     const kind = mistakes.try(() => (scope === 'call' ? callKind(prototype, name, method) : 'promise')) ?? 'promise';
     const wrapper = mistakes.try(() =>
@@ -106,7 +108,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
 function callKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
   const kind = returnKind(prototype, name, method);
   // A lock of the request below must be called by Nest itself, and not by whoever reads the iterator.
-  return kind === 'iterator' && hasRequestLock(method) ? 'promise' : kind;
+  return kind === 'iterator' && requestLockOf(method) ? 'promise' : kind;
 }
 
 /** Refuses `@WithLock` without brackets, which gets the decorated thing instead of a key. */

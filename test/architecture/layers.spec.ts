@@ -63,6 +63,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   'decorators/request-scope': [
     ...['decorators/request-scope', 'decorators/call', 'decorators/options', 'decorators/method', 'decorators/stream'],
+    'decorators/source',
     ...['service', 'http', 'core', 'core/lock', 'core/request', 'clock', 'errors', ...NEST, 'rxjs'],
   ],
   'decorators/instance': [

@@ -52,7 +52,7 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
         // A stream keeps in memory what it has not read: only the method may keep it from here on.
         streams = undefined;
         return Promise.resolve(result).then((value) => {
-          warnIfUncovered(value, name);
+          warnIfUncovered(value, name, self);
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
         });
       };

@@ -2,6 +2,7 @@ import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
 import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import type { Observable } from 'rxjs';
 import { insideRequest, rawResponse } from '../../http/http-request.js';
+import { interceptorsOf } from './lock-routes.js';
 import { currentTry, tryOf } from './request-try.js';
 
 /**
@@ -19,6 +20,6 @@ const innermost: NestInterceptor = {
 
 /** Binds it after all other interceptors of a handler: once its decorators have run, before Nest makes the route. */
 export function bindInnermost(handler: object): void {
-  const bound = (Reflect.getMetadata(INTERCEPTORS_METADATA, handler) ?? []) as unknown[];
+  const bound = interceptorsOf(handler);
   if (!bound.includes(innermost)) Reflect.defineMetadata(INTERCEPTORS_METADATA, [...bound, innermost], handler);
 }

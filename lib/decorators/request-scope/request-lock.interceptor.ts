@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import { type CallHandler, type ExecutionContext, Inject, Injectable, type NestInterceptor } from '@nestjs/common';
-import { INTERCEPTORS_METADATA } from '@nestjs/common/constants.js';
 import { Observable, of, type Subscription, throwError } from 'rxjs';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
@@ -15,6 +14,7 @@ import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { isObservable } from '../stream/stream-kind.js';
 import { bindInnermost } from './innermost.interceptor.js';
+import { interceptorsOf, methodsWith } from './lock-routes.js';
 import { RequestHold } from './request-hold.js';
 import { RequestHolds } from './request-holds.js';
 import { responseUnlessLost } from './request-stream.js';
@@ -25,8 +25,8 @@ import { closeUnsent } from './unsent-body.js';
 export interface LockedHandler {
   /** `OrdersController.confirm` */
   readonly name: string;
-  /** Returns the method as Nest calls it, with what decorators above have put around it. */
-  readonly decorated: () => object;
+  /** The prototype of its class. */
+  readonly prototype: object;
   readonly options: ResolvedDecoratorOptions;
   readonly keyOf: (context: ExecutionContext) => LockKey;
   /** The parameters that `@CurrentLock()` stands on. */
@@ -53,10 +53,9 @@ class Again extends Error {
 
 const interceptors = new WeakSet<object>();
 
-/** Whether a method has a lock with `scope: 'request'`. */
-export function hasRequestLock(method: object): boolean {
-  const bound = (Reflect.getMetadata(INTERCEPTORS_METADATA, method) ?? []) as unknown[];
-  return bound.some((type) => typeof type === 'function' && interceptors.has(type));
+/** Returns the interceptor that takes the lock of a handler with `scope: 'request'`. */
+export function requestLockOf(method: object): unknown {
+  return interceptorsOf(method).find((type) => typeof type === 'function' && interceptors.has(type));
 }
 
 /**
@@ -65,7 +64,7 @@ export function hasRequestLock(method: object): boolean {
  * @param id identifies the handler in its holds
  */
 export function requestLockInterceptor(
-  { name, decorated, options, keyOf }: LockedHandler,
+  { name, prototype, options, keyOf }: LockedHandler,
   id: object,
 ): new () => NestInterceptor {
   const { onTimeout, lockOptions, module } = options;
@@ -78,7 +77,7 @@ export function requestLockInterceptor(
     @Inject(lockServiceToken(module)) readonly locks!: LockService;
 
     constructor() {
-      bindInnermost(decorated());
+      for (const method of methodsWith(RequestLockInterceptor, prototype)) bindInnermost(method);
     }
 
     intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {

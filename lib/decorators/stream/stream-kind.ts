@@ -47,6 +47,19 @@ export function isOtherStream(value: unknown): boolean {
   return isFile(value) || isStreamedResponse(value) || (isAsyncIterable(value) && !isAsyncIterator(value));
 }
 
+/** Tells whether a value is a function, or a plain object of nothing else. It calls no getter. */
+export function isCallable(value: unknown): boolean {
+  if (typeof value === 'function') return true;
+  if (!isObject(value)) return false;
+  try {
+    if (NOTHING in value || Object.getPrototypeOf(value) !== Object.prototype) return false;
+    const names = Object.keys(value);
+    return names.length > 0 && hasMethods(value, ...names);
+  } catch {
+    return false;
+  }
+}
+
 /** A web `Response` whose body is a stream of the user's, or comes from `fetch()`. */
 function isStreamedResponse(value: object): boolean {
   if (!isInstance(value, Response)) return false;
