@@ -33,7 +33,7 @@ interface LockErrorFacts {
   readonly cause?: unknown;
 }
 
-/** Ends the message of an error that happens inside the work of another lock. */
+/** Ends the message of an error that happens inside the work of another lock, or after it in the same request. */
 export const HALF_DONE = ', and part of the work may be done. Check its result before trying again.';
 
 const BRAND = Symbol.for('nest-redis-lock:error');

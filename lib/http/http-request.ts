@@ -21,6 +21,9 @@ const entered = new WeakSet<ServerResponse>();
 /** The locks around a whole request, such as those of its middleware: they were entered before it was. */
 const locksAroundRequests = new WeakMap<ServerResponse, WeakSet<LockNode> | undefined>();
 
+/** The responses of requests in which work has begun that another try of the request would repeat. */
+const worked = new WeakSet<ServerResponse>();
+
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
 
@@ -66,6 +69,16 @@ class HttpRequest {
   get isOver(): boolean {
     const response = this.#response.deref();
     return !response || isOver(response);
+  }
+
+  noteWork(): void {
+    const response = this.#response.deref();
+    if (response) worked.add(response);
+  }
+
+  get hasWorked(): boolean {
+    const response = this.#response.deref();
+    return response !== undefined && worked.has(response) && !isOver(response);
   }
 
   watch(whenOver: () => void): () => void {
@@ -218,6 +231,16 @@ export function isRequestRunning(): boolean {
 /** Tells whether the HTTP request of this async context has its response, or its client has gone. */
 export function isRequestOver(): boolean {
   return requests.getStore()?.isOver ?? false;
+}
+
+/** Notes that work begins in the HTTP request of this async context that another try of the request would repeat. */
+export function noteRequestWork(): void {
+  requests.getStore()?.noteWork();
+}
+
+/** Tells whether such work has begun in the HTTP request of this async context, which waits for its response. */
+export function hasRequestWorked(): boolean {
+  return requests.getStore()?.hasWorked ?? false;
 }
 
 /**

@@ -2,9 +2,11 @@ import type { LockExceptionFactory } from './exception-factory.js';
 import {
   attachToRequest,
   clientGoneSignal,
+  hasRequestWorked,
   isAroundRequest,
   isRequestOver,
   isRequestRunning,
+  noteRequestWork,
   watchClient,
 } from './http-request.js';
 
@@ -21,6 +23,8 @@ export function httpRequests(factory: LockExceptionFactory | undefined) {
     watch: watchClient,
     isRunning: isRequestRunning,
     isOver: isRequestOver,
+    noteWork: noteRequestWork,
+    hasWorked: hasRequestWorked,
     attachError: <E>(error: E): E => attachToRequest(error, factory),
     changesErrors: factory !== undefined,
   };

@@ -27,9 +27,14 @@ export class CallErrors {
     this.#parts = parts;
   }
 
+  /** Whether the call is inside the work of another lock, or such work has begun before in the same request. */
+  get #mayBeHalfDone(): boolean {
+    return this.#parts.context.isInside() || this.#parts.requests.hasWorked();
+  }
+
   timeout(refusal: Refusal): LockTimeoutError {
-    const { context } = this.#parts;
-    return new LockTimeoutError({ ...refusal, holding: context.heldKeys(), nested: context.isInside() });
+    const holding = this.#parts.context.heldKeys();
+    return new LockTimeoutError({ ...refusal, holding, nested: this.#mayBeHalfDone });
   }
 
   /**
@@ -47,7 +52,7 @@ export class CallErrors {
 
   /** Rejects a question about a key: one that the work of a lock asks may find that half done. */
   readonly ofQuestion = (error: unknown): never => {
-    throw this.#parts.context.isInside() ? inWork(error) : error;
+    throw this.#mayBeHalfDone ? inWork(error) : error;
   };
 
   /**
@@ -55,10 +60,10 @@ export class CallErrors {
    * call.
    */
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
-    const { context, requests, outage, isEnding } = this.#parts;
+    const { requests, outage, isEnding } = this.#parts;
     const isReason = signal?.aborted && signal.reason === error;
     if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return requests.attachError(error);
-    const nested = context.isInside();
+    const nested = this.#mayBeHalfDone;
     // One error may have failed several calls, and each of them gets its own answer.
     const own =
       nested || requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;

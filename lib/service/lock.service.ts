@@ -152,6 +152,7 @@ export class LockService {
     try {
       // The process may have been stopped since it got the lock.
       lock.assertHeld();
+      if (lock.mode !== 'read') this.requests.noteWork();
       value = await this.#context.run(node, (lock) => startIfLazy(work(lock)));
     } catch (error) {
       await this.#leave(node, lock);

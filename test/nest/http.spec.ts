@@ -15,8 +15,9 @@ import {
   ServiceUnavailableException,
   UnprocessableEntityException,
 } from '@nestjs/common';
-import { isLockError, type Lock, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
+import { isLockError, type Lock, type LockError, LockService, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
@@ -31,6 +32,8 @@ const APP_ERRORS = {
   418: () => new HttpException({ mine: 'as it is', nested: [1, 2] }, 418),
   500: () => new Error('unexpected'),
 };
+
+const workers = new EventEmitter();
 
 @Injectable()
 class Accounts {
@@ -65,6 +68,13 @@ class AccountsController {
     return { id };
   }
 
+  /** Does something under another lock before. */
+  @Post(':id/after/:mode')
+  async after(@Param('id') id: string, @Param('mode') mode: 'exclusive' | 'read') {
+    await this.locks.withLock('payment', () => undefined, { mode });
+    return this.accounts.withdraw(id);
+  }
+
   @Post(':id/unwired')
   unwired(@Param('id') id: string) {
     return new Accounts().withdraw(id);
@@ -74,6 +84,14 @@ class AccountsController {
   @WithLock('account:<status>')
   async fail(@Param('status') status: keyof typeof APP_ERRORS) {
     throw APP_ERRORS[status]();
+  }
+
+  /** Begins a worker, which goes on after the response. */
+  @Post(':id/worker')
+  async worker(@Param('id') id: string, @Res() response: ServerResponse & { raw?: ServerResponse }) {
+    (response.raw ?? response).end();
+    await this.locks.withLock('payment', () => undefined);
+    await this.accounts.withdraw(id).catch((error: LockError) => workers.emit('failed', error));
   }
 
   /** Responds before its work, as a webhook does. */
@@ -154,6 +172,27 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
       error: 'Service Unavailable',
       retryable: false,
     });
+  });
+
+  it('a time-out after the work of another lock of the request has no Retry-After: a retry would repeat that', async () => {
+    const { status, headers, body } = await post('42/after/exclusive');
+    expect([status, headers['retry-after']]).toEqual([409, undefined]);
+    expect(body).toMatchObject({ retryable: false, message: expect.stringContaining('part of the work may be done') });
+    expect(body).not.toHaveProperty('retryAfter');
+  });
+
+  it('a time-out in a worker that a request has begun is retryable once the request has its response', async () => {
+    const failed = once(workers, 'failed');
+    await post('42/worker').expect(201);
+    expect(await failed).toEqual([expect.objectContaining({ code: 'LOCK_TIMEOUT', retryable: true })]);
+  });
+
+  it('a time-out after a reader of the same request, or in the next request, has Retry-After', async () => {
+    await post('43/after/exclusive').expect(201);
+    for (const path of ['42/after/read', '42/withdraw']) {
+      const { status, headers, body } = await post(path);
+      expect([status, headers['retry-after'], body]).toMatchObject([409, '1', { retryable: true }]);
+    }
   });
 
   it.each([{}, { id: '' }, { id: { $ne: 1 } }])(
