@@ -6,7 +6,7 @@ import { ClusterNames } from '../../lib/redis/cluster/cluster-names.js';
 import { slotOf, SLOTS } from '../../lib/redis/cluster/cluster-slot.js';
 import { ALIVE_MS } from '../../lib/store/lock-store.js';
 import { TestChild } from '../support/processes/child-process.js';
-import { aborted, turn, until } from '../support/deferred.js';
+import { aborted, deferred, turn, until } from '../support/deferred.js';
 import { lockService, redisStore, type ClosableLockService } from '../support/stores/lock-services.js';
 import { keyAt, startCluster, type RedisCluster } from '../support/redis/redis-cluster.js';
 import { startProxy } from '../support/redis/tcp-proxy.mjs';
@@ -331,6 +331,24 @@ describe('A lock in a Redis Cluster', () => {
     await service.close();
     limited.disconnect();
     await Promise.all(cluster.masters.map(({ redis }) => redis.acl('DELUSER', 'locks')));
+  });
+
+  it('a cluster that evicts keys is reported also when the app lends a client that is ready already', async () => {
+    const client = cluster.client();
+    await once(client, 'ready');
+    const limit = (bytes: number) =>
+      Promise.all(
+        client
+          .nodes('all')
+          .map((node) => node.config('SET', 'maxmemory', bytes, 'maxmemory-policy', 'allkeys-lru' as never)),
+      );
+    await limit(100_000_000);
+    const told = deferred<string>();
+    const store = redisStore({ connection: client }, { unfit: (_server, problem) => told.resolve(problem) });
+    store.open!();
+    expect(await told.promise).toContain('allkeys-lru');
+    await store.close();
+    await limit(0);
   });
 
   it('a call fails in time when no node can be reached', async () => {

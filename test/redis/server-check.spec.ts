@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Redis } from 'ioredis';
 import type { LockService } from 'nest-redis-lock';
 import { problemsOf } from '../../lib/redis/connection/server-check.js';
+import { deferred } from '../support/deferred.js';
 import { lockService, redisStore } from '../support/stores/lock-services.js';
 import { startRedis, type RedisServer } from '../support/redis/redis-server.js';
 
@@ -39,6 +40,14 @@ describe('The check of a server', () => {
     expect(await warnings()).toEqual([
       expect.stringMatching(/"maxmemory-policy allkeys-lru".*second holder.*noeviction/),
     ]);
+  });
+
+  it('a server that evicts keys is reported also when the app lends a client that is ready already', async () => {
+    const told = deferred<string>();
+    const store = redisStore({ connection: client }, { unfit: (_server, problem) => told.resolve(problem) });
+    store.open!();
+    expect(await told.promise).toContain('allkeys-lru');
+    await store.close();
   });
 
   it('a server without a memory limit, or that evicts nothing, is not reported', async () => {

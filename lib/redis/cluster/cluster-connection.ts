@@ -80,9 +80,6 @@ export class ClusterConnection extends Connection {
     return slots.map((slot) => `${this.#resendsIn.get(slot)} ${masterName(this.#cluster, slot)}`).join();
   }
 
-  /** Leaves the client to the app, which connects it, or to the first call. */
-  open(): void {}
-
   /** Runs a script on the node of its first key; on any node, if it has none. */
   override run<Reply>(
     script: LuaScript<Reply>,

@@ -37,6 +37,9 @@ export function connectToCluster(
     batch: new SlotBatches(redis, names),
     log,
     subscriber: () => subscriberIn(redis, commandTimeoutMs),
+    open: () => {
+      if (cluster.status === 'ready') void serverCheck.run();
+    },
     onConnected: (callback) => void connected.push(callback),
     // A connection to a node is not replaced because the node is slow.
     onSlow: () => undefined,

@@ -68,9 +68,6 @@ export abstract class Connection implements Outcome {
     return false;
   }
 
-  /** Begins to connect, unless that has begun. */
-  abstract open(): void;
-
   /** Lets go of the client: closes our own, leaves a borrowed one as it was. */
   abstract close(): void;
 

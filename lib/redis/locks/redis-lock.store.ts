@@ -97,8 +97,7 @@ export class RedisLockStore implements QuorumNode {
   }
 
   open(): void {
-    this.#redis.open();
-    this.#transport.renewals.open();
+    this.#transport.open();
     void this.#channel.open();
   }
 

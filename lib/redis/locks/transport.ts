@@ -35,6 +35,8 @@ export interface Transport {
   readonly log: OutageLog;
   /** Makes a separate connection for a subscription; undefined while no server is known. */
   readonly subscriber: () => Redis | undefined;
+  /** Notes that the module starts: begins to connect, unless the app lends its client, and checks a server that is there. */
+  open(): void;
   /** Calls back whenever a connection was made: the first, or a later one (`reconnected`). */
   onConnected(callback: OnConnected): void;
   /** Calls back when Redis has run a script on a new connection, but its reply came too late for a call. */
@@ -65,10 +67,11 @@ export function connectToRedis(options: TransportOptions): Transport {
     },
   });
   const serverCheck = new ServerCheck(redis, log);
+  const renewals = options.isDurable ? new RedisConnection(beside(), commandTimeoutMs, SILENT, UNHEARD) : redis;
   return {
     names,
     redis,
-    renewals: options.isDurable ? new RedisConnection(beside(), commandTimeoutMs, SILENT, UNHEARD) : redis,
+    renewals,
     batch: new LockBatch(redis, names, {
       fenceCounter: names.fence,
       script: LOCKS,
@@ -77,6 +80,11 @@ export function connectToRedis(options: TransportOptions): Transport {
     }),
     log,
     subscriber: () => subscriberOf(given, commandTimeoutMs),
+    open: () => {
+      redis.open();
+      renewals.open();
+      if (client.redis.status === 'ready') void serverCheck.run();
+    },
     onConnected: (callback) => void connected.push(callback),
     onSlow: (callback) => void slow.push(callback),
   };
