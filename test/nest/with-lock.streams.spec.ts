@@ -777,6 +777,23 @@ it('"for await" reads what a method with a lock has answered, or says that it ca
   expect(await isFree()).toBe(true);
 });
 
+it.each<[string, <T>(result: Promise<T>) => Promise<T>]>([
+  ['then', (result) => result.then((value) => value)],
+  ['catch', (result) => result.catch((error: unknown) => Promise.reject(error as Error))],
+  ['finally', (result) => result.finally(() => undefined)],
+])('"for await" reads what a tracer around the method makes of its promise by %s()', async (_how, traced) => {
+  const reading = async () => {
+    const read: unknown[] = [];
+    const result = traced(feeds.answering(['a', 'b']) as Promise<string[]>);
+    for await (const value of result as unknown as AsyncIterable<string>) read.push(value);
+    return read;
+  };
+  expect(await reading()).toEqual(['a', 'b']);
+  const held = await locks.lock('feed');
+  await expect(reading()).rejects.toMatchObject({ code: 'LOCK_TIMEOUT' });
+  await held.unlock();
+});
+
 it('a method that declares the class of an iterator returns an iterator, which takes its lock when it is read', async () => {
   const pages = feeds.pages();
   await turn();

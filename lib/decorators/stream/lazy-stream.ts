@@ -25,15 +25,24 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
 
 /**
  * Lets a promise of an async iterator be read as the iterator itself, because the method may be declared to return one.
+ * So can what a tracer around the method makes of it by `then()` or `finally()`.
  */
-export function promiseOrIterator(promise: Promise<unknown>): Promise<unknown> & AsyncIterable<unknown> {
-  const iterator = () => {
-    // The reader gets the error with its first value, however late it asks for that.
-    promise.catch(() => undefined);
-    return lazyIterator(() => promise.then(iterable));
-  };
-  return Object.assign(promise, { [Symbol.asyncIterator]: iterator });
+export function promiseOrIterator(promise: Promise<unknown>): IterablePromise {
+  return Object.assign(promise, ITERABLE);
 }
+
+type IterablePromise = Promise<unknown> & AsyncIterable<unknown>;
+
+const ITERABLE = {
+  then(this: Promise<unknown>, ...handlers: Parameters<Promise<unknown>['then']>): IterablePromise {
+    return promiseOrIterator(Promise.prototype.then.apply(this, handlers));
+  },
+  [Symbol.asyncIterator](this: Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
+    // The reader gets the error with its first value, however late it asks for that.
+    this.catch(() => undefined);
+    return lazyIterator(() => this.then(iterable));
+  },
+};
 
 /** @throws TypeError when it can't be iterated, as the promise of an SDK with an iterator of its own */
 function iterable(result: unknown): unknown {
