@@ -33,6 +33,7 @@ class FarNode extends MemoryNode {
 }
 
 describe('A lock on two near nodes and a far one, when a near one has lost it', () => {
+  const lease = { leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
   let far: FarNode;
   let store: QuorumLockStore;
   let lock: OwnedLock;
@@ -41,8 +42,7 @@ describe('A lock on two near nodes and a far one, when a near one has lost it', 
     const forgetful = new MemoryNode();
     far = new FarNode();
     store = new QuorumLockStore([new MemoryNode(), forgetful, far]);
-    const command = { keys: ['a'], leaseMs: 60_000, sharing: 'exclusive', label: undefined } as const;
-    const { token } = (await store.acquire({ ...command, token: 'caller.1', queue: false })) as Granted;
+    const { token } = (await store.acquire({ ...lease, keys: ['a'], token: 'caller.1' })) as Granted;
     lock = { keys: ['a'], token: token!, leaseMs: 60_000 };
     await until(() => far.isLocked('a'));
     await turn();
@@ -51,6 +51,16 @@ describe('A lock on two near nodes and a far one, when a near one has lost it', 
 
   it('a renewal waits for the far node as long as that usually takes', async () => {
     for (let renewal = 0; renewal < 3; renewal++) expect(await store.renew([lock])).toEqual({ gone: [], unknown: [] });
+  });
+
+  it('a renewal waits that long also after the release of a lock that the far node had refused', async () => {
+    await far.acquire({ ...lease, keys: ['b'], token: 'caller.2' });
+    const refused = jest.spyOn(far, 'acquire');
+    const { token } = (await store.acquire({ ...lease, keys: ['b'], token: 'caller.3' })) as Granted;
+    expect(await refused.mock.results[0]!.value).toMatchObject({ granted: false });
+    await turn();
+    await store.release({ keys: ['b'], token: token!, leaseMs: 60_000 });
+    expect(await store.renew([lock])).toEqual({ gone: [], unknown: [] });
   });
 
   it('a renewal does not wait for the far node when that hangs', async () => {

@@ -99,7 +99,7 @@ export class QuorumAttempt implements Question<Granted | Busy> {
       const state = this.#states[at]!;
       if (state === 'asked')
         return this.#nodes.isSilent(at) ? this.#releaseGranted(node, at, lock) : this.#releaseBehind(node, at, lock);
-      return state === 'granted' ? lock(node) : Promise.resolve(false);
+      return state === 'granted' && lock(node);
     }, yesOrNo(this.#nodes));
   }
 

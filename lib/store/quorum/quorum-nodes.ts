@@ -21,7 +21,8 @@ export interface Question<Reply> {
   readonly isImpatient?: boolean;
   /** Whether it only looks and changes nothing on a node, so that `idle` does not wait for its replies. */
   readonly isLook?: boolean;
-  ask(node: QuorumNode, at: number): Promise<Reply>;
+  /** Asks a node, or returns at once what its reply would be. */
+  ask(node: QuorumNode, at: number): Reply | Promise<Reply>;
   replied(reply: Reply, at: number): void;
   failed?(error: Error, at: number): void;
   /**
@@ -75,7 +76,7 @@ export class QuorumNodes {
   put<Reply>(question: Question<Reply>): void {
     const askedAt = now();
     const errors: Error[] = [];
-    const awaited = new Set(this.#pulses);
+    const awaited = new Set(this.all.keys());
     let replies = 0;
     let decided = false;
     let grace: NodeJS.Timeout | undefined;
@@ -85,32 +86,42 @@ export class QuorumNodes {
       if (decided) return clearTimeout(grace);
       if (!question.isImpatient || replies < this.majority || awaited.size === 0 || grace) return;
       // Timers run before sockets are read: after a stall of the process, the replies may be there already.
-      grace = setTimeout(() => setImmediate(() => look(true)), graceMs(awaited, now() - askedAt));
+      grace = setTimeout(() => setImmediate(() => look(true)), this.#graceMs(awaited, now() - askedAt));
     };
     for (let at = 0; at < this.all.length; at++) {
-      const pulse = this.#pulses[at]!;
-      pulse.asked();
       const asked = question.ask(this.all[at]!, at);
+      // What is known at once says nothing of how the node replies.
+      const pulse = asked instanceof Promise ? this.#pulses[at] : undefined;
+      pulse?.asked();
       if (!question.isLook) this.#inFlight++;
-      asked.then(
+      Promise.resolve(asked).then(
         (reply) => {
           if (!question.isLook) this.#ended();
-          pulse.replied(now() - askedAt);
-          awaited.delete(pulse);
+          pulse?.replied(now() - askedAt);
+          awaited.delete(at);
           replies++;
           question.replied(reply, at);
           look();
         },
         (error: Error) => {
           if (!question.isLook) this.#ended();
-          pulse.failed();
-          awaited.delete(pulse);
+          pulse?.failed();
+          awaited.delete(at);
           errors.push(error);
           question.failed?.(error, at);
           look();
         },
       );
     }
+  }
+
+  /** Returns how long to wait for these nodes when the others replied within that time, and decide nothing. */
+  #graceMs(awaited: ReadonlySet<number>, elapsedMs: number): number {
+    const usual = [...awaited].map((at) => {
+      const { isSilent, patienceMs } = this.#pulses[at]!;
+      return isSilent ? 0 : patienceMs - elapsedMs;
+    });
+    return Math.max(LEAST_GRACE_MS, 2 * elapsedMs, ...usual);
   }
 
   /**
@@ -140,7 +151,7 @@ export class QuorumNodes {
    * @throws LockUnavailableError when too many nodes fail; otherwise the error with which a node refuses
    */
   decide<Reply, Verdict>(
-    ask: (node: QuorumNode, at: number) => Promise<Reply>,
+    ask: (node: QuorumNode, at: number) => Reply | Promise<Reply>,
     verdict: (replies: readonly Reply[]) => Verdict | undefined,
     otherwise?: (replies: readonly Reply[]) => Verdict,
   ): Promise<Verdict> {
@@ -216,10 +227,4 @@ export function quorumSizeProblem(count: number): string | undefined {
   if (count < 3) return 'it needs at least three independent masters, so that one may fail';
   if (count % 2 === 1) return undefined;
   return `an even number tolerates no more failures than ${count - 1} would, and two callers can get half each`;
-}
-
-/** Returns how long to wait for these nodes when the others replied within that time, and decide nothing. */
-function graceMs(awaited: ReadonlySet<NodePulse>, elapsedMs: number): number {
-  const usual = [...awaited].map(({ isSilent, patienceMs }) => (isSilent ? 0 : patienceMs - elapsedMs));
-  return Math.max(LEAST_GRACE_MS, 2 * elapsedMs, ...usual);
 }
