@@ -63,6 +63,11 @@ describe('A lock on two near nodes and a far one, when a near one has lost it', 
     expect(await store.renew([lock])).toEqual({ gone: [], unknown: [] });
   });
 
+  it('a renewal waits that long also after a question for who holds a lock, which a process may answer at once', async () => {
+    await store.describe(lock.token);
+    expect(await store.renew([lock])).toEqual({ gone: [], unknown: [] });
+  });
+
   it('a renewal does not wait for the far node when that hangs', async () => {
     far.isHung = true;
     await expect(store.renew([lock])).rejects.toMatchObject({ detail: expect.stringContaining('No majority') });

@@ -29,10 +29,15 @@ export class NodePulse {
     if (this.#open++ === 0) this.#silentSince = now();
   }
 
-  /** Notes a reply. A faster one is believed at once; a slower one may be due to a stall, so it counts little. */
-  replied(tookMs: number): void {
+  /**
+   * Notes a reply. A faster one is believed at once; a slower one may be due to a stall, so it counts little.
+   *
+   * @param tookMs undefined for a question that says nothing of what is usual
+   */
+  replied(tookMs: number | undefined): void {
     this.#open--;
     this.#silentSince = now();
+    if (tookMs === undefined) return;
     const usualMs = this.#usualMs ?? tookMs;
     this.#usualMs = tookMs < usualMs ? tookMs : usualMs + SMOOTHING * Math.min(tookMs - usualMs, usualMs + 1);
   }

@@ -97,7 +97,8 @@ export class QuorumNodes {
       Promise.resolve(asked).then(
         (reply) => {
           if (!question.isLook) this.#ended();
-          pulse?.replied(now() - askedAt);
+          // Others may wait for something else, or ask a process by way of the node.
+          pulse?.replied(question.isImpatient ? now() - askedAt : undefined);
           awaited.delete(at);
           replies++;
           question.replied(reply, at);
