@@ -27,10 +27,7 @@ export interface TimeoutFacts {
   readonly maxWaiters: number;
   /** The keys of all locks that the call is inside the work of. */
   readonly holding: readonly string[];
-  /**
-   * Whether the call is inside the work of another lock, held or lost by now, or such work has begun before in the same
-   * HTTP request. @default whether it holds any
-   */
+  /** Whether the call is inside the work of another lock, held or lost by now. @default whether it holds any */
   readonly nested?: boolean;
   /** Keys that this call holds, and that those wait for whom it waited for: a circle. Undefined when none was found. */
   readonly deadlock?: readonly string[] | undefined;

@@ -7,10 +7,7 @@ import { HALF_DONE, LockError } from './lock.error.js';
 export class LockUnavailableError extends LockError {
   declare readonly code: 'LOCK_UNAVAILABLE';
 
-  /**
-   * @param nested whether the call is inside the work of another lock, or comes after it in the same HTTP request: part
-   *   of the work may be done. Default: false
-   */
+  /** @param nested whether the call is inside the work of another lock, which may be half done. Default: false */
   constructor(detail: string, cause?: unknown, { nested = false }: { readonly nested?: boolean } = {}) {
     super(
       'LockUnavailableError',

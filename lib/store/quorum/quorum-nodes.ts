@@ -19,6 +19,8 @@ export interface QuorumNode extends LockStore {
 export interface Question<Reply> {
   /** Whether it decides without nodes that take much longer than the majority. */
   readonly isImpatient?: boolean;
+  /** Whether it gives these nodes the time that they usually take. */
+  readonly awaitsUsual?: boolean;
   /** Whether it only looks and changes nothing on a node, so that `idle` does not wait for its replies. */
   readonly isLook?: boolean;
   /** Asks a node, or returns at once what its reply would be. */
@@ -41,10 +43,12 @@ export interface Round {
 
 /**
  * How long to wait for the other nodes when the replies of a majority decide nothing, in ms: twice as long as the
- * majority took, at least this long, and until each node that does not hang has had twice the time that it usually
- * takes.
+ * majority took, and at least this long. A renewal also waits until each node that does not hang has had twice the time
+ * that it usually takes: a lock is at stake, while other calls just ask again.
  */
 const LEAST_GRACE_MS = 20;
+
+const NONE: ReadonlySet<number> = new Set();
 
 /** Asks several independent stores at once, and does not wait for the slowest of them. */
 export class QuorumNodes {
@@ -86,7 +90,10 @@ export class QuorumNodes {
       if (decided) return clearTimeout(grace);
       if (!question.isImpatient || replies < this.majority || awaited.size === 0 || grace) return;
       // Timers run before sockets are read: after a stall of the process, the replies may be there already.
-      grace = setTimeout(() => setImmediate(() => look(true)), this.#graceMs(awaited, now() - askedAt));
+      grace = setTimeout(
+        () => setImmediate(() => look(true)),
+        this.#graceMs(question.awaitsUsual ? awaited : NONE, now() - askedAt),
+      );
     };
     for (let at = 0; at < this.all.length; at++) {
       const asked = question.ask(this.all[at]!, at);
@@ -116,7 +123,7 @@ export class QuorumNodes {
     }
   }
 
-  /** Returns how long to wait for these nodes when the others replied within that time, and decide nothing. */
+  /** Returns how long to wait further when a majority has replied within that time, and decides nothing. */
   #graceMs(awaited: ReadonlySet<number>, elapsedMs: number): number {
     const usual = [...awaited].map((at) => {
       const { isSilent, patienceMs } = this.#pulses[at]!;

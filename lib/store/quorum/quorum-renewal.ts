@@ -13,6 +13,7 @@ export type IsGrantedOn = (lock: OwnedLock, at: number) => boolean;
 /** Renews many locks on a majority of the nodes. Each lock has a majority of its own. */
 export class QuorumRenewal implements Question<RenewalOutcome> {
   readonly isImpatient = true;
+  readonly awaitsUsual = true;
   readonly #nodes: QuorumNodes;
   readonly #votes: ReadonlyMap<OwnedLock, Votes>;
   readonly #isGrantedOn: IsGrantedOn;
