@@ -24,6 +24,11 @@ interface Outage {
   isPartial: boolean;
   failed: number;
   lastFailedAt: number;
+  /** Since when calls work, if none has failed since then. */
+  workingSince: number | undefined;
+  /** Since when calls fail, if none has worked since then, and when calls worked before that. */
+  failingSince: number;
+  workedAt: number | undefined;
   reportedAt: number;
 }
 
@@ -45,6 +50,7 @@ export class OutageReporter {
   /** @param line says what is wrong, as a sentence */
   begin(line: string, server?: string): void {
     const time = now();
+    if (server !== undefined) this.#endEarlier(time);
     // A call may notice before the connection does that the server is gone.
     const isKnown =
       this.#outage &&
@@ -55,7 +61,8 @@ export class OutageReporter {
       this.#quietMs = time - this.#workedAt < LONG_QUIET_MS ? LONG_QUIET_MS : QUIET_MS;
     }
     const fresh = { since: time, isPartial: false, failed: 0, reportedAt: time };
-    this.#outage = { ...fresh, ...this.#outage, lastFailedAt: time, server };
+    const sinceThen = { workingSince: undefined, failingSince: time, workedAt: undefined };
+    this.#outage = { ...fresh, ...sinceThen, ...this.#outage, lastFailedAt: time, server };
   }
 
   /** Counts a call that got no lock, because the store did not reply or refused. */
@@ -65,6 +72,11 @@ export class OutageReporter {
     const outage = this.#outage!;
     outage.failed++;
     outage.lastFailedAt = now();
+    if (outage.workingSince !== undefined) {
+      outage.workedAt = outage.workingSince;
+      outage.workingSince = undefined;
+      outage.failingSince = outage.lastFailedAt;
+    }
     if (outage.lastFailedAt - outage.reportedAt < SUMMARY_EVERY_MS) return;
     outage.reportedAt = outage.lastFailedAt;
     const duration = shownDuration(now() - outage.since);
@@ -79,7 +91,8 @@ export class OutageReporter {
    */
   unrenewed({ detail }: LockUnavailableError): void {
     const time = now();
-    if (this.#outage || time < this.#unrenewedAt + SUMMARY_EVERY_MS) return;
+    const isKnown = this.#outage && this.#outage.workingSince === undefined;
+    if (isKnown || time < this.#unrenewedAt + SUMMARY_EVERY_MS) return;
     this.#unrenewedAt = time;
     this.#log.warn(`A held lock can't be renewed, and is lost when its lease is over: ${detail}`);
   }
@@ -88,20 +101,33 @@ export class OutageReporter {
   succeeded(): void {
     if (!this.#outage) return;
     this.#outage.isPartial = true;
-    if (now() - this.#outage.lastFailedAt < this.#quietMs) return;
+    this.#outage.workingSince ??= now();
+    if (now() - this.#outage.lastFailedAt >= this.#quietMs) this.#endAt(this.#outage.workingSince);
+  }
+
+  /** Ends an outage after which calls have worked: a server that goes away since then is another one. */
+  #endEarlier(time: number): void {
+    if (!this.#outage || this.#outage.server !== undefined) return;
+    const { workingSince, failingSince, workedAt } = this.#outage;
+    if (workingSince !== undefined) this.#endAt(workingSince);
+    else if (workedAt !== undefined && time - failingSince <= SAME_OUTAGE_MS) this.#endAt(workedAt);
+  }
+
+  #endAt(time: number): void {
     this.#workedAt = now();
-    this.end('Locks can be acquired again');
+    this.end('Locks can be acquired again', undefined, time);
   }
 
   /**
    * @param what is right again, as a sentence without its full stop
    * @param server that can be reached again: it ends only an outage that it began
+   * @param time since when it is right again
    */
-  end(what: string, server?: string): void {
+  end(what: string, server?: string, time = now()): void {
     const outage = this.#outage;
     if (!outage || (server !== undefined && outage.server !== server)) return;
     this.#outage = undefined;
-    this.#log.log(`${what}, after ${shownDuration(now() - outage.since)}; ${failedCalls(outage)}.`);
+    this.#log.log(`${what}, after ${shownDuration(time - outage.since)}; ${failedCalls(outage)}.`);
   }
 
   close(): void {

@@ -154,7 +154,7 @@ it('the log has two lines of an outage of a store of the app, too', async () => 
   await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
   expect(lines).toEqual([
     "warn A lock can't be acquired: The disk is full.",
-    expect.stringMatching(/^log Locks can be acquired again, after 1\.\d s; 4 calls failed\.$/),
+    expect.stringMatching(/^log Locks can be acquired again, after \d\.\d s; 4 calls failed\.$/),
   ]);
 });
 
@@ -321,12 +321,49 @@ describe('News of an outage', () => {
     for (const endsAt = time + 1.5 * MINUTE; time <= endsAt; time += 250) outage.succeeded();
     expect(lines).toEqual([
       "A lock can't be acquired: A master is down.",
-      'Locks can be acquired again, after 1.0 s; 1 call failed.',
+      'Locks can be acquired again, after 0.3 s; 1 call failed.',
       "A lock can't be acquired: A master is down.",
       'Some locks have not been acquired for 60 s now, 21 calls failed so far. The last: A master is down.',
       'Some locks have not been acquired for 2 min now, 41 calls failed so far. The last: A master is down.',
-      'Locks can be acquired again, after 3 min; 50 calls failed.',
+      'Locks can be acquired again, after 2 min; 50 calls failed.',
     ]);
+  });
+
+  it.each([
+    ['before calls fail', true],
+    ['after the first calls that fail', false],
+  ])('a server that goes away soon after another outage is in the log: it is noticed %s', (_when, isFirst) => {
+    const outage = news();
+    const fail = (error: string) => outage.failed(new LockUnavailableError(error));
+    const run = (ms: number, call: () => void) => {
+      for (const until = time + ms; time < until; time += 250) call();
+    };
+    time = 0;
+    for (let burst = 0; burst < 2; burst++) {
+      run(2_000, () => fail('Out of memory.'));
+      run(8_000, () => outage.succeeded());
+    }
+    if (!isFirst) run(1_000, () => fail('No reply.'));
+    outage.begin('Redis is gone.', 'a');
+    run(20_000, () => fail('Redis is gone.'));
+    outage.end('Redis is back', 'a');
+    expect(lines).toEqual([
+      "A lock can't be acquired: Out of memory.",
+      'Locks can be acquired again, after 2.0 s; 8 calls failed.',
+      "A lock can't be acquired: Out of memory.",
+      `Locks can be acquired again, after 2.0 s; ${isFirst ? 8 : 12} calls failed.`,
+      'Redis is gone.',
+      'Redis is back, after 20 s; 80 calls failed.',
+    ]);
+  });
+
+  it('a lock that can not be renewed is logged while calls work, also soon after an outage', () => {
+    const outage = news();
+    time = 0;
+    outage.failed(new LockUnavailableError('Wrong type.'));
+    outage.succeeded();
+    outage.unrenewed(new LockUnavailableError('It refuses.'));
+    expect(lines.at(-1)).toBe("A held lock can't be renewed, and is lost when its lease is over: It refuses.");
   });
 });
 
