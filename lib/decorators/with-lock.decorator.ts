@@ -11,7 +11,6 @@ import { noteLockedMethod } from './method/locked-methods.js';
 import { type MethodWrapper, wrapForCall, wrapForRequest } from './method-wrapper.js';
 import { refuseCalls } from './call/around-call.js';
 import { defineSlot } from './instance/service-slot.js';
-import { refuseAboveRoutes } from './method/route-copies.js';
 import { isStandard } from './method/standard-decorator.js';
 import { TransactionWatch } from './method/transaction-order.js';
 import {
@@ -21,6 +20,7 @@ import {
 } from './options/with-lock.options.js';
 import type { CallOptions, WithLockDecorator } from './options/with-lock.types.js';
 import { requestLockOf } from './request-scope/request-lock.interceptor.js';
+import { refuseAboveRoutes } from './request-scope/route-copies.js';
 import { wrapMethod } from './method/wrap-method.js';
 
 /**
@@ -107,8 +107,8 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
 /** Tells when a method with a lock of its call runs: at once, or when somebody reads what it returns. */
 function callKind(prototype: object, name: string | symbol, method: Method): ReturnKind {
   const kind = returnKind(prototype, name, method);
-  // A lock of the request below must be called by Nest itself, and not by whoever reads the iterator.
-  return kind === 'iterator' && requestLockOf(method) ? 'promise' : kind;
+  // A lock of the request below must be called by Nest itself, and not by whoever reads the stream.
+  return kind !== 'unknown' && requestLockOf(method) ? 'promise' : kind;
 }
 
 /** Refuses `@WithLock` without brackets, which gets the decorated thing instead of a key. */

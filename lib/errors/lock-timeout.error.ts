@@ -1,4 +1,4 @@
-import { HALF_DONE, LockError } from './lock.error.js';
+import { HALF_DONE, LockError, TRY_AGAIN } from './lock.error.js';
 import { lockNames } from './messages.js';
 
 /**
@@ -59,17 +59,13 @@ export class LockTimeoutError extends LockError {
 
   constructor(facts: TimeoutFacts) {
     const isNested = facts.nested ?? facts.holding.length > 0;
-    super(
-      'LockTimeoutError',
-      `Another request is working on this right now${isNested ? HALF_DONE : '. Try again in a moment.'}`,
-      {
-        code: 'LOCK_TIMEOUT',
-        status: 409,
-        detail: textOf(facts),
-        retryable: !isNested,
-        retryAfter: isNested ? undefined : retryAfterOf(facts),
-      },
-    );
+    super('LockTimeoutError', `Another request is working on this right now${isNested ? HALF_DONE : TRY_AGAIN}`, {
+      code: 'LOCK_TIMEOUT',
+      status: 409,
+      detail: textOf(facts),
+      retryable: !isNested,
+      retryAfter: isNested ? undefined : retryAfterOf(facts),
+    });
     this.keys = facts.keys;
     this.label = facts.label;
     this.reason = facts.reason;

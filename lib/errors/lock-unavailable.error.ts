@@ -1,4 +1,4 @@
-import { HALF_DONE, LockError } from './lock.error.js';
+import { HALF_DONE, LockError, TRY_AGAIN } from './lock.error.js';
 
 /**
  * Thrown when the store can't grant a lock: Redis is down, hangs, or refuses the command, or this app is shutting down.
@@ -9,17 +9,13 @@ export class LockUnavailableError extends LockError {
 
   /** @param nested whether the call is inside the work of another lock, which may be half done. Default: false */
   constructor(detail: string, cause?: unknown, { nested = false }: { readonly nested?: boolean } = {}) {
-    super(
-      'LockUnavailableError',
-      `The service is not available right now${nested ? HALF_DONE : '. Try again in a moment.'}`,
-      {
-        code: 'LOCK_UNAVAILABLE',
-        status: 503,
-        detail,
-        retryable: !nested,
-        cause,
-      },
-    );
+    super('LockUnavailableError', `The service is not available right now${nested ? HALF_DONE : TRY_AGAIN}`, {
+      code: 'LOCK_UNAVAILABLE',
+      status: 503,
+      detail,
+      retryable: !nested,
+      cause,
+    });
   }
 }
 

@@ -33,7 +33,11 @@ interface LockErrorFacts {
   readonly cause?: unknown;
 }
 
-/** Ends the message of an error that happens inside the work of another lock, or after it in the same request. */
+/**
+ * How the message of a retryable error ends, and that of one that happens inside the work of another lock, or is the
+ * response of a request after such work.
+ */
+export const TRY_AGAIN = '. Try again in a moment.';
 export const HALF_DONE = ', and part of the work may be done. Check its result before trying again.';
 
 const BRAND = Symbol.for('nest-redis-lock:error');
@@ -49,7 +53,10 @@ export abstract class LockError extends HttpException {
   readonly code: LockErrorCode;
   /** What happened, to which key, with numbers, and what to try. Not for clients: keys can name a customer. */
   readonly detail: string;
-  /** Whether nothing has been done, so the same call may be made again. */
+  /**
+   * Whether nothing has been done, so the same call may be made again. Once the error is the response of an HTTP
+   * request, whether that may be sent again: not if it has done other locked work.
+   */
   readonly retryable: boolean;
   /**
    * When it may be made again, in seconds, if that is known: as long as the call has waited, at least one, at most
@@ -59,6 +66,8 @@ export abstract class LockError extends HttpException {
   #isUsedAsResponse = false;
   /** Whether the log has it already, such as in the summary of an outage. */
   #isReported = false;
+  /** Tells whether its request has done work that a retry would repeat. */
+  #hasWorked: (() => boolean) | undefined;
   /** Makes the exception that the app sends instead, when somebody first needs it. */
   #replacement:
     { make: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
@@ -105,6 +114,11 @@ export abstract class LockError extends HttpException {
     return this.#isUsedAsResponse;
   }
 
+  /** Names the request whose response it may become. @internal */
+  mayBecomeResponse(hasWorked: () => boolean): void {
+    this.#hasWorked = hasWorked;
+  }
+
   /** Lets an exception of the app replace its status, body and message. @internal */
   replaceWith(make: () => HttpException | undefined): void {
     this.#replacement ??= { make };
@@ -112,17 +126,28 @@ export abstract class LockError extends HttpException {
 
   /** The default body of the HTTP response. @internal */
   get body(): LockErrorBody {
-    return super.getResponse() as LockErrorBody;
+    const body = super.getResponse() as LockErrorBody;
+    if (this.retryable === body.retryable) return body;
+    const { statusCode, code, message, error } = body;
+    return { statusCode, code, message: halfDone(message), error, retryable: false };
   }
 
   override getResponse(): string | object {
-    this.#isUsedAsResponse = true;
-    return this.#replacingException?.getResponse() ?? super.getResponse();
+    this.#becomesResponse();
+    return this.#replacingException?.getResponse() ?? this.body;
   }
 
   override getStatus(): number {
-    this.#isUsedAsResponse = true;
+    this.#becomesResponse();
     return this.#replacingException?.getStatus() ?? super.getStatus();
+  }
+
+  /** Until then, `retryable` is about the call alone, which the work of the request may well make again. */
+  #becomesResponse(): void {
+    this.#isUsedAsResponse = true;
+    if (!this.retryable || !this.#hasWorked?.()) return;
+    this.message = halfDone(this.message);
+    Object.assign(this, { retryable: false, retryAfter: undefined });
   }
 
   get #replacingException(): HttpException | undefined {
@@ -136,6 +161,8 @@ export abstract class LockError extends HttpException {
     return replacement.exception;
   }
 }
+
+const halfDone = (message: string): string => message.replace(TRY_AGAIN, HALF_DONE);
 
 /** Tells whether a value is an error of this library, also when two copies of the package are installed. */
 export function isLockError(value: unknown): value is LockError {

@@ -21,8 +21,8 @@ const entered = new WeakSet<ServerResponse>();
 /** The locks around a whole request, such as those of its middleware: they were entered before it was. */
 const locksAroundRequests = new WeakMap<ServerResponse, WeakSet<LockNode> | undefined>();
 
-/** The responses of requests in which work has begun that another try of the request would repeat. */
-const worked = new WeakSet<ServerResponse>();
+/** How much work each request has asked for, and was not refused, that another try of the request would repeat. */
+const works = new WeakMap<ServerResponse, number>();
 
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
@@ -72,13 +72,14 @@ class HttpRequest {
   }
 
   noteWork(): void {
-    const response = this.#response.deref();
-    if (response) worked.add(response);
+    this.#countWork(1);
   }
 
-  get hasWorked(): boolean {
+  readonly workRefused = (): void => this.#countWork(-1);
+
+  #countWork(more: number): void {
     const response = this.#response.deref();
-    return response !== undefined && worked.has(response) && !isOver(response);
+    if (response) works.set(response, (works.get(response) ?? 0) + more);
   }
 
   watch(whenOver: () => void): () => void {
@@ -118,9 +119,13 @@ class HttpRequest {
 
 function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
   const { error, context } = failure;
-  // An error of another copy of the package may not have `replaceWith`.
-  if (factory && context && !response.headersSent && error instanceof LockError && !MISTAKES.has(error.code))
-    error.replaceWith(() => callExceptionFactory(factory, error, context));
+  // An error of another copy of the package may not have these methods.
+  if (!response.headersSent && error instanceof LockError) {
+    const asked = new WeakRef(response);
+    error.mayBecomeResponse(() => (works.get(asked.deref()!) ?? 0) > 0);
+    if (factory && context && !MISTAKES.has(error.code))
+      error.replaceWith(() => callExceptionFactory(factory, error, context));
+  }
   noteFailure(response, failure);
 }
 
@@ -233,14 +238,15 @@ export function isRequestOver(): boolean {
   return requests.getStore()?.isOver ?? false;
 }
 
-/** Notes that work begins in the HTTP request of this async context that another try of the request would repeat. */
-export function noteRequestWork(): void {
-  requests.getStore()?.noteWork();
-}
-
-/** Tells whether such work has begun in the HTTP request of this async context, which waits for its response. */
-export function hasRequestWorked(): boolean {
-  return requests.getStore()?.hasWorked ?? false;
+/**
+ * Notes that work is asked for in the HTTP request of this async context that another try of the request would repeat.
+ *
+ * @returns a function that takes that back; undefined outside of a request
+ */
+export function noteRequestWork(): (() => void) | undefined {
+  const request = requests.getStore();
+  request?.noteWork();
+  return request?.workRefused;
 }
 
 /**

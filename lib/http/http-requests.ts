@@ -2,7 +2,6 @@ import type { LockExceptionFactory } from './exception-factory.js';
 import {
   attachToRequest,
   clientGoneSignal,
-  hasRequestWorked,
   isAroundRequest,
   isRequestOver,
   isRequestRunning,
@@ -24,8 +23,9 @@ export function httpRequests(factory: LockExceptionFactory | undefined) {
     isRunning: isRequestRunning,
     isOver: isRequestOver,
     noteWork: noteRequestWork,
-    hasWorked: hasRequestWorked,
     attachError: <E>(error: E): E => attachToRequest(error, factory),
-    changesErrors: factory !== undefined,
+    get changesErrors(): boolean {
+      return factory !== undefined || isRequestRunning();
+    },
   };
 }

@@ -1,5 +1,5 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
-import type { Observable } from 'rxjs';
+import { Observable } from 'rxjs';
 import { insideRequest } from './http-request.js';
 
 /**
@@ -12,6 +12,7 @@ import { insideRequest } from './http-request.js';
 @Injectable()
 export class LockInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    return insideRequest(context, () => next.handle());
+    // What the handler returns may do its work when it is read.
+    return new Observable((subscriber) => insideRequest(context, () => next.handle().subscribe(subscriber)));
   }
 }

@@ -27,14 +27,9 @@ export class CallErrors {
     this.#parts = parts;
   }
 
-  /** Whether the call is inside the work of another lock, or such work has begun before in the same request. */
-  get #mayBeHalfDone(): boolean {
-    return this.#parts.context.isInside() || this.#parts.requests.hasWorked();
-  }
-
   timeout(refusal: Refusal): LockTimeoutError {
-    const holding = this.#parts.context.heldKeys();
-    return new LockTimeoutError({ ...refusal, holding, nested: this.#mayBeHalfDone });
+    const { context } = this.#parts;
+    return new LockTimeoutError({ ...refusal, holding: context.heldKeys(), nested: context.isInside() });
   }
 
   /**
@@ -52,7 +47,7 @@ export class CallErrors {
 
   /** Rejects a question about a key: one that the work of a lock asks may find that half done. */
   readonly ofQuestion = (error: unknown): never => {
-    throw this.#mayBeHalfDone ? inWork(error) : error;
+    throw this.#parts.context.isInside() ? inWork(error) : error;
   };
 
   /**
@@ -60,10 +55,10 @@ export class CallErrors {
    * call.
    */
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
-    const { requests, outage, isEnding } = this.#parts;
+    const { context, requests, outage, isEnding } = this.#parts;
     const isReason = signal?.aborted && signal.reason === error;
     if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return requests.attachError(error);
-    const nested = this.#mayBeHalfDone;
+    const nested = context.isInside();
     // One error may have failed several calls, and each of them gets its own answer.
     const own =
       nested || requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;

@@ -129,8 +129,10 @@ export class LockService {
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
     let resolved: ResolvedLockOptions;
     let lock: Lock | Refusal;
+    let refused: (() => void) | undefined;
     try {
       resolved = this.#resolve(options, this.#defaults);
+      if (resolved.mode !== 'read') refused = this.requests.noteWork();
       if (typeof work !== 'function') throw noWork(work);
       const waitSignals = this.#waitSignals();
       const waitsUntil = now() + resolved.waitMs;
@@ -145,6 +147,7 @@ export class LockService {
         resolved = { ...resolved, waitMs: Math.max(0, waitsUntil - now()) };
       }
     } catch (error) {
+      refused?.();
       return this.#errors.refuse(error, options?.signal);
     }
     const node = this.#context.enter(lock);
@@ -152,7 +155,6 @@ export class LockService {
     try {
       // The process may have been stopped since it got the lock.
       lock.assertHeld();
-      if (lock.mode !== 'read') this.requests.noteWork();
       value = await this.#context.run(node, (lock) => startIfLazy(work(lock)));
     } catch (error) {
       await this.#leave(node, lock);

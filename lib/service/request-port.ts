@@ -24,10 +24,12 @@ export interface RequestPort {
   isRunning(): boolean;
   /** Whether the current request has its response, or nobody waits for it any more; false outside of a request. */
   isOver(): boolean;
-  /** Notes that work begins in the current request that another try of the request would repeat. */
-  noteWork(): void;
-  /** Whether the current request is not over, and such work has begun in it. */
-  hasWorked(): boolean;
+  /**
+   * Notes that work is asked for in the current request that another try of the request would repeat.
+   *
+   * @returns a function that takes that back, as the work was refused; undefined outside of a request
+   */
+  noteWork(): (() => void) | undefined;
   /**
    * Attaches an error that is about to be thrown to the current request, whose response it may become; returns the
    * error.
@@ -45,7 +47,6 @@ export const NO_REQUESTS: RequestPort = {
   isRunning: () => false,
   isOver: () => false,
   noteWork: () => undefined,
-  hasWorked: () => false,
   attachError: (error) => error,
   changesErrors: false,
 };

@@ -34,6 +34,13 @@ class CallsReturned implements NestInterceptor {
   }
 }
 
+class TsRestHandlerInterceptor extends CallsReturned {}
+
+/** Of oRPC. */
+class ImplementInterceptor extends CallsReturned {}
+
+const PROCEDURE = { '~orpc': { handler: () => 'pay' } };
+
 const ROUTE = Symbol('ts-rest-app-route');
 
 /** Does what `@TsRestHandler` does for a contract of several routes: it makes a method for each of them. */
@@ -96,6 +103,24 @@ class Single {
   }
 }
 
+@Controller('procedures')
+class Procedures {
+  @Post()
+  @WithLock('order')
+  async handle() {
+    return { pay: PROCEDURE, refund: PROCEDURE };
+  }
+}
+
+@Controller('values')
+class Values {
+  @Post()
+  @WithLock('order')
+  async handle() {
+    return { id: 1, paid: () => true };
+  }
+}
+
 @Injectable()
 class Service {
   @WithLock('order')
@@ -137,6 +162,8 @@ describe.each(PLATFORMS)('On %s, a handler whose decorator makes a method for ea
 it.each([
   ['says, once for each method, that the functions that a handler returns run without the lock', Single, 1],
   ['says so of the functions of several routes', Unlocked, 1],
+  ['says so of procedures of oRPC', Procedures, 1],
+  ['says nothing of an object that has functions among other things', Values, 0],
   ['says nothing of functions that a service returns', Service, 0],
 ])('the log %s', async (_what, type, lines) => {
   const warn = jest.spyOn(Logger.prototype, 'warn').mockReturnValue(undefined);
@@ -163,9 +190,15 @@ it('@WithLock above such a decorator stops the boot: the lock would not cover wh
     async handle_other() {}
 
     @WithLock('order:<params.id>', { scope: 'request' })
-    @SetMetadata(ROUTE, { routeKey: null })
+    @UseInterceptors(TsRestHandlerInterceptor)
     async one() {
       return () => work('pay');
+    }
+
+    @WithLock('order:<params.id>', { scope: 'request' })
+    @UseInterceptors(ImplementInterceptor)
+    async procedure() {
+      return PROCEDURE;
     }
   }
   const module = await Test.createTestingModule({
@@ -173,9 +206,10 @@ it('@WithLock above such a decorator stops the boot: the lock would not cover wh
     controllers: [Above],
   }).compile();
   const refusal = (await module.init().catch((error: LockOptionsError) => error)) as LockOptionsError;
-  for (const method of ['Above.handle', 'Above.one'])
+  const above = { handle: '@TsRestHandler', one: '@TsRestHandler', procedure: '@Implement' };
+  for (const [method, by] of Object.entries(above))
     expect(refusal.detail).toContain(
-      `@WithLock on ${method}() stands above @TsRestHandler, so the lock would not cover what a route does.`,
+      `@WithLock on Above.${method}() stands above ${by}, so the lock would not cover what a route does.`,
     );
   await module.close();
 });

@@ -794,6 +794,23 @@ it.each<[string, <T>(result: Promise<T>) => Promise<T>]>([
   await held.unlock();
 });
 
+it('the promise of a locked method can be chained where the global Promise is another one, as with zone.js', async () => {
+  const result = feeds.answering(['a', 'b']) as Promise<string[]>;
+  const { Promise: native } = globalThis;
+  globalThis.Promise = class {
+    then(): never {
+      throw new Error('This is no such promise.');
+    }
+  } as never;
+  let length: Promise<number>;
+  try {
+    length = result.then((values) => values.length);
+  } finally {
+    globalThis.Promise = native;
+  }
+  expect(await length).toBe(2);
+});
+
 it('a method that declares the class of an iterator returns an iterator, which takes its lock when it is read', async () => {
   const pages = feeds.pages();
   await turn();

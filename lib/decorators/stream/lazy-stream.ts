@@ -35,7 +35,9 @@ type IterablePromise = Promise<unknown> & AsyncIterable<unknown>;
 
 const ITERABLE = {
   then(this: Promise<unknown>, ...handlers: Parameters<Promise<unknown>['then']>): IterablePromise {
-    return promiseOrIterator(Promise.prototype.then.apply(this, handlers));
+    // Not that of the global Promise, which may be another one, as with zone.js.
+    const native = Object.getPrototypeOf(this) as Promise<unknown>;
+    return promiseOrIterator(native.then.apply(this, handlers));
   },
   [Symbol.asyncIterator](this: Promise<unknown>): AsyncGenerator<unknown, unknown, unknown> {
     // The reader gets the error with its first value, however late it asks for that.
@@ -77,7 +79,7 @@ export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): Asy
     return (source ??= Promise.resolve(only(undefined)));
   };
   // A generator, so that readers find on it what each generator has.
-  return Object.assign(only(undefined), {
+  return withMethods(only(undefined), {
     next: async (...sent: [] | [unknown]): Promise<IteratorResult<unknown>> => {
       const iterator = await (source ??= begin());
       return isLeft ? { done: true, value: undefined } : iterator.next(...sent);
@@ -88,6 +90,13 @@ export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): Asy
     },
     throw: async (error: unknown): Promise<IteratorResult<unknown>> => throwInto(await leave(), error),
   });
+}
+
+/** As a generator has them, they are not enumerable: some serializers call the functions that they find. */
+function withMethods<T extends object, M extends object>(iterator: T, methods: M): T & M {
+  for (const [name, value] of Object.entries(methods))
+    Object.defineProperty(iterator, name, { configurable: true, writable: true, value });
+  return iterator as T & M;
 }
 
 async function* each(values: Iterable<unknown>): AsyncGenerator<unknown, unknown, unknown> {

@@ -1,6 +1,9 @@
 import { StreamableFile } from '@nestjs/common';
 import { Observable } from 'rxjs';
 
+/** The property that a procedure of oRPC has. */
+const PROCEDURE = '~orpc';
+
 /** A property that no object has, except one that claims to have all. */
 const NOTHING = Symbol('nothing');
 
@@ -47,14 +50,16 @@ export function isOtherStream(value: unknown): boolean {
   return isFile(value) || isStreamedResponse(value) || (isAsyncIterable(value) && !isAsyncIterator(value));
 }
 
-/** Tells whether a value is a function, or a plain object of nothing else. It calls no getter. */
+/** Tells whether a value is a function or a procedure of oRPC, or a plain object of nothing else. It calls no getter. */
 export function isCallable(value: unknown): boolean {
   if (typeof value === 'function') return true;
   if (!isObject(value)) return false;
   try {
-    if (NOTHING in value || Object.getPrototypeOf(value) !== Object.prototype) return false;
+    if (NOTHING in value) return false;
+    if (inherited(value, PROCEDURE)) return true;
+    if (Object.getPrototypeOf(value) !== Object.prototype) return false;
     const names = Object.keys(value);
-    return names.length > 0 && hasMethods(value, ...names);
+    return names.length > 0 && names.every((name) => isCallable(Object.getOwnPropertyDescriptor(value, name)?.value));
   } catch {
     return false;
   }

@@ -26,7 +26,7 @@ function whatIsUncovered(result: unknown, self: object): string | undefined {
       'so its lock does not cover what it does for subscribers. If that needs the lock, return from(it) of RxJS.'
     );
   }
-  if (isCallable(result) && isController(self)) {
+  if (isController(self) && isCallable(result)) {
     return (
       'functions, which are called without its lock, as that of tsRestHandler() is. ' +
       "Give the HTTP handler scope: 'request', below the decorator that makes its route."
