@@ -45,10 +45,18 @@ export class CallErrors {
     throw own;
   }
 
-  /** Rejects a question about a key: one that the work of a lock asks may find that half done. */
-  readonly ofQuestion = (error: unknown): never => {
-    throw this.#parts.context.isInside() ? inWork(error) : error;
-  };
+  /**
+   * Returns the reply to a question about a key. If there is none, the work of a lock that asks may be half done.
+   */
+  async replyTo<T>(question: Promise<T>): Promise<T> {
+    try {
+      return await question;
+    } catch (error) {
+      const own = this.#parts.context.isInside() ? inWork(error) : error;
+      if (own instanceof LockUnavailableError && this.#parts.outage?.isLogged) own.isReported = true;
+      throw own;
+    }
+  }
 
   /**
    * Makes the error of a call that got no lock, reports it as part of an outage, and attaches it to the request of the

@@ -214,7 +214,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async isLocked(key: string): Promise<boolean> {
-    return this.#store.isLocked(checkedKey(key)).catch(this.#errors.ofQuestion);
+    return this.#errors.replyTo(this.#store.isLocked(checkedKey(key)));
   }
 
   /**
@@ -223,7 +223,7 @@ export class LockService {
    * @throws LockUnavailableError when the store does not answer
    */
   async inspect(key: string): Promise<LockInfo | null> {
-    return (await inspectKey(this.#store, checkedKey(key)).catch(this.#errors.ofQuestion)) ?? null;
+    return (await this.#errors.replyTo(inspectKey(this.#store, checkedKey(key)))) ?? null;
   }
 
   /**
@@ -249,7 +249,7 @@ export class LockService {
    */
   async forceUnlock(key: string, options: ForceUnlockOptions = {}): Promise<boolean> {
     const checked = resolveForceOptions(options);
-    const tokens = await forceUnlock(this.#store, checkedKey(key), checked).catch(this.#errors.ofQuestion);
+    const tokens = await this.#errors.replyTo(forceUnlock(this.#store, checkedKey(key), checked));
     if (!tokens) return false;
     const { token, by, reason } = checked;
     const unknown = { label: undefined, method: undefined, template: undefined };

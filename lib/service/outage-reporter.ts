@@ -47,6 +47,11 @@ export class OutageReporter {
     this.subscriptions = new SubscriptionReporter(log);
   }
 
+  /** Whether the log tells of an outage, and not yet of its end. */
+  get isLogged(): boolean {
+    return this.#outage !== undefined;
+  }
+
   /** @param line says what is wrong, as a sentence */
   begin(line: string, server?: string): void {
     const time = now();

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { Controller, type INestApplication, Logger, Param, Post } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Logger, Param, Post } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { LockService, LockUnavailableError, RedisLockModule, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -13,6 +13,13 @@ import { PLATFORMS, startApp } from './http-app.js';
 
 @Controller('accounts')
 class Accounts {
+  constructor(private readonly locks: LockService) {}
+
+  @Get(':id/locked')
+  isLocked(@Param('id') id: string) {
+    return this.locks.isLocked(`account:${id}`);
+  }
+
   @Post(':id/withdraw')
   @WithLock('account:<id>')
   async withdraw(@Param('id') id: string) {
@@ -150,6 +157,8 @@ it('the log has two lines of an outage of a store of the app, too', async () => 
   store.acquire = () => Promise.reject(new LockUnavailableError('The disk is full.'));
   for (let i = 0; i < 3; i++) await expect(locks.lock('a')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
   await request(app.getHttpServer()).post('/accounts/1/withdraw').expect(503);
+  store.isLocked = () => Promise.reject(new LockUnavailableError('The disk is full.'));
+  await request(app.getHttpServer()).get('/accounts/1/locked').expect(503);
   store.acquire = acquire;
   await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
   expect(lines).toEqual([
