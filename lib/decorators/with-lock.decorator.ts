@@ -19,8 +19,8 @@ import {
   type WithLockDecoratorOptions,
 } from './options/with-lock.options.js';
 import type { CallOptions, WithLockDecorator } from './options/with-lock.types.js';
+import { refuseAboveCaller } from './request-scope/handler-callers.js';
 import { requestLockOf } from './request-scope/request-lock.interceptor.js';
-import { refuseAboveRoutes } from './request-scope/route-copies.js';
 import { wrapMethod } from './method/wrap-method.js';
 
 /**
@@ -68,7 +68,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const watch = new TransactionWatch();
 
     const mistakes = new Mistakes();
-    mistakes.try(() => refuseAboveRoutes(prototype, name, scope));
+    mistakes.try(() => refuseAboveCaller(prototype, name, scope));
     const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), key, options));
     const kind = mistakes.try(() => (scope === 'call' ? callKind(prototype, name, method) : 'promise')) ?? 'promise';
     const wrapper = mistakes.try(() =>

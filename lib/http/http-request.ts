@@ -71,13 +71,7 @@ class HttpRequest {
     return !response || isOver(response);
   }
 
-  noteWork(): void {
-    this.#countWork(1);
-  }
-
-  readonly workRefused = (): void => this.#countWork(-1);
-
-  #countWork(more: number): void {
+  countWork(more: number): void {
     const response = this.#response.deref();
     if (response) works.set(response, (works.get(response) ?? 0) + more);
   }
@@ -245,8 +239,8 @@ export function isRequestOver(): boolean {
  */
 export function noteRequestWork(): (() => void) | undefined {
   const request = requests.getStore();
-  request?.noteWork();
-  return request?.workRefused;
+  request?.countWork(1);
+  return request && (() => request.countWork(-1));
 }
 
 /**

@@ -45,9 +45,7 @@ export class CallErrors {
     throw own;
   }
 
-  /**
-   * Returns the reply to a question about a key. If there is none, the work of a lock that asks may be half done.
-   */
+  /** Returns the reply to a question about a key. If there is none, the work of a lock that asks may be half done. */
   async replyTo<T>(question: Promise<T>): Promise<T> {
     try {
       return await question;

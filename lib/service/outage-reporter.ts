@@ -65,9 +65,7 @@ export class OutageReporter {
       this.#log.warn(line);
       this.#quietMs = time - this.#workedAt < LONG_QUIET_MS ? LONG_QUIET_MS : QUIET_MS;
     }
-    const fresh = { since: time, isPartial: false, failed: 0, reportedAt: time };
-    const sinceThen = { workingSince: undefined, failingSince: time, workedAt: undefined };
-    this.#outage = { ...fresh, ...sinceThen, ...this.#outage, lastFailedAt: time, server };
+    this.#outage = { ...beginningAt(time), ...this.#outage, lastFailedAt: time, server };
   }
 
   /** Counts a call that got no lock, because the store did not reply or refused. */
@@ -139,6 +137,16 @@ export class OutageReporter {
     this.subscriptions.close();
   }
 }
+
+const beginningAt = (time: number): Omit<Outage, 'lastFailedAt' | 'server'> => ({
+  since: time,
+  isPartial: false,
+  failed: 0,
+  workingSince: undefined,
+  failingSince: time,
+  workedAt: undefined,
+  reportedAt: time,
+});
 
 /** Writes a duration in ms as people do. */
 export function shownDuration(ms: number): string {

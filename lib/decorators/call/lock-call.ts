@@ -7,7 +7,7 @@ import { type CallStreams, hasCallEnded, withStreams } from '../../http/grpc-cal
 import type { Method } from '../method/checked-method.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { holdUntilEnd } from '../stream/hold-until-end.js';
-import { warnIfUncovered } from '../stream/uncovered-stream.js';
+import { warnIfUncovered } from '../stream/uncovered-result.js';
 import { endedBy, keyOrAttachedError, withCurrentLock } from './call-parts.js';
 import { serviceOf } from './service-of.js';
 

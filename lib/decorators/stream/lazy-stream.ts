@@ -79,7 +79,7 @@ export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): Asy
     return (source ??= Promise.resolve(only(undefined)));
   };
   // A generator, so that readers find on it what each generator has.
-  return withMethods(only(undefined), {
+  return Object.assign(only(undefined), {
     next: async (...sent: [] | [unknown]): Promise<IteratorResult<unknown>> => {
       const iterator = await (source ??= begin());
       return isLeft ? { done: true, value: undefined } : iterator.next(...sent);
@@ -90,13 +90,6 @@ export function lazyIterator(call: (left: AbortSignal) => Promise<unknown>): Asy
     },
     throw: async (error: unknown): Promise<IteratorResult<unknown>> => throwInto(await leave(), error),
   });
-}
-
-/** As a generator has them, they are not enumerable: some serializers call the functions that they find. */
-function withMethods<T extends object, M extends object>(iterator: T, methods: M): T & M {
-  for (const [name, value] of Object.entries(methods))
-    Object.defineProperty(iterator, name, { configurable: true, writable: true, value });
-  return iterator as T & M;
 }
 
 async function* each(values: Iterable<unknown>): AsyncGenerator<unknown, unknown, unknown> {

@@ -50,7 +50,7 @@ export function isOtherStream(value: unknown): boolean {
   return isFile(value) || isStreamedResponse(value) || (isAsyncIterable(value) && !isAsyncIterator(value));
 }
 
-/** Tells whether a value is a function or a procedure of oRPC, or a plain object of nothing else. It calls no getter. */
+/** Tells whether a value is a function, a procedure of oRPC, or a plain object of nothing else. It calls no getter. */
 export function isCallable(value: unknown): boolean {
   if (typeof value === 'function') return true;
   if (!isObject(value)) return false;

@@ -35,7 +35,7 @@ export interface Transport {
   readonly log: OutageLog;
   /** Makes a separate connection for a subscription; undefined while no server is known. */
   readonly subscriber: () => Redis | undefined;
-  /** Notes that the module starts: begins to connect, unless the app lends its client, and checks a server that is there. */
+  /** Begins to connect, unless the app lends its client. If that is connected by now, its server is checked. */
   open(): void;
   /** Calls back whenever a connection was made: the first, or a later one (`reconnected`). */
   onConnected(callback: OnConnected): void;

@@ -48,8 +48,6 @@ export interface Round {
  */
 const LEAST_GRACE_MS = 20;
 
-const NONE: ReadonlySet<number> = new Set();
-
 /** Asks several independent stores at once, and does not wait for the slowest of them. */
 export class QuorumNodes {
   readonly all: readonly QuorumNode[];
@@ -89,11 +87,10 @@ export class QuorumNodes {
       decided = question.decides({ errors, pending: late ? 0 : awaited.size });
       if (decided) return clearTimeout(grace);
       if (!question.isImpatient || replies < this.majority || awaited.size === 0 || grace) return;
+      const tookMs = now() - askedAt;
+      const usualMs = question.awaitsUsual ? this.#patienceMs(awaited) - tookMs : 0;
       // Timers run before sockets are read: after a stall of the process, the replies may be there already.
-      grace = setTimeout(
-        () => setImmediate(() => look(true)),
-        this.#graceMs(question.awaitsUsual ? awaited : NONE, now() - askedAt),
-      );
+      grace = setTimeout(() => setImmediate(() => look(true)), Math.max(LEAST_GRACE_MS, 2 * tookMs, usualMs));
     };
     for (let at = 0; at < this.all.length; at++) {
       const asked = question.ask(this.all[at]!, at);
@@ -123,13 +120,10 @@ export class QuorumNodes {
     }
   }
 
-  /** Returns how long to wait further when a majority has replied within that time, and decides nothing. */
-  #graceMs(awaited: ReadonlySet<number>, elapsedMs: number): number {
-    const usual = [...awaited].map((at) => {
-      const { isSilent, patienceMs } = this.#pulses[at]!;
-      return isSilent ? 0 : patienceMs - elapsedMs;
-    });
-    return Math.max(LEAST_GRACE_MS, 2 * elapsedMs, ...usual);
+  /** Returns how long to wait for those of these nodes that do not seem to hang. */
+  #patienceMs(nodes: ReadonlySet<number>): number {
+    const pulses = [...nodes].map((at) => this.#pulses[at]!);
+    return Math.max(0, ...pulses.map(({ isSilent, patienceMs }) => (isSilent ? 0 : patienceMs)));
   }
 
   /**

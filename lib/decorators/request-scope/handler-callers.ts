@@ -3,8 +3,8 @@ import { methodName } from '../method/method-name.js';
 import { ownMethod } from '../source/class-text.js';
 import { interceptorsOf } from './lock-routes.js';
 
-/** The interceptors that call what a handler returns, as `@TsRestHandler` and `@Implement` of oRPC bind them. */
-const CALLERS = new Map([
+/** The decorators that call what a handler returns, by the name of the interceptor that they bind: of ts-rest and oRPC. */
+const CALLERS: ReadonlyMap<unknown, string> = new Map([
   ['TsRestHandlerInterceptor', '@TsRestHandler'],
   ['ImplementInterceptor', '@Implement'],
 ]);
@@ -19,24 +19,19 @@ const ROUTE = 'ts-rest-app-route';
  *
  * @throws LockOptionsError
  */
-export function refuseAboveRoutes(prototype: object, name: string | symbol, scope: 'call' | 'request'): void {
-  const by = hasCopies(prototype, name)
-    ? '@TsRestHandler'
-    : scope === 'request'
-      ? callerOf(prototype, name)
-      : undefined;
-  if (by === undefined) return;
+export function refuseAboveCaller(prototype: object, name: string | symbol, scope: 'call' | 'request'): void {
+  const isCopied = hasCopies(prototype, name);
+  const caller = isCopied ? '@TsRestHandler' : callerOf(prototype, name);
+  if (!caller || (scope === 'call' && !isCopied)) return;
   throw new LockOptionsError(
-    `@WithLock on ${methodName(prototype, name)}() stands above ${by}, so the lock would not cover ` +
+    `@WithLock on ${methodName(prototype, name)}() stands above ${caller}, so the lock would not cover ` +
       "what a route does. Write it below, with scope: 'request'.",
   );
 }
 
 function callerOf(prototype: object, name: string | symbol): string | undefined {
-  const names = interceptorsOf(ownMethod(prototype, name) as object).map((type) =>
-    typeof type === 'function' ? type.name : '',
-  );
-  return names.map((name) => CALLERS.get(name)).find(Boolean);
+  const interceptors = interceptorsOf(ownMethod(prototype, name) as object) as readonly { readonly name?: unknown }[];
+  return interceptors.map((type) => CALLERS.get(type.name)).find(Boolean);
 }
 
 function hasCopies(prototype: object, name: string | symbol): boolean {
@@ -50,7 +45,7 @@ function hasCopies(prototype: object, name: string | symbol): boolean {
 function routeKeyOf(method: unknown): unknown {
   if (typeof method !== 'function') return undefined;
   const key = (Reflect.getOwnMetadataKeys(method) as unknown[]).find(
-    (key) => typeof key === 'symbol' && key.description === ROUTE,
+    (one) => typeof one === 'symbol' && one.description === ROUTE,
   );
   const route: unknown = key === undefined ? undefined : Reflect.getOwnMetadata(key, method);
   return typeof route === 'object' && route !== null && 'routeKey' in route ? route.routeKey : undefined;
