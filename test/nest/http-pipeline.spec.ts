@@ -24,7 +24,10 @@ import {
 import { APP_FILTER, APP_GUARD, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { CurrentLock, Lock, LockExceptionFilter, LockInterceptor, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import { map } from 'rxjs';
+import { EventEmitter, once } from 'node:events';
+import { request as httpRequest, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { map, Observable } from 'rxjs';
 import request from 'supertest';
 import { PLATFORMS, startApp } from './http-app.js';
 
@@ -89,8 +92,24 @@ class PassingOnFilter implements ExceptionFilter {
   }
 }
 
+/** `waits` and `refused`, of a handler that asks for its lock when its Observable is read. */
+const read = new EventEmitter();
+
 @Controller('accounts')
 class AccountsController {
+  constructor(private readonly locks: LockService) {}
+
+  @Post('read/:id')
+  @UseInterceptors(LockInterceptor)
+  read(@Param('id') id: string) {
+    return new Observable((subscriber) => {
+      this.locks
+        .withLock(`account:${id}`, () => subscriber.complete(), { wait: '1m' })
+        .catch((error: unknown) => read.emit('refused', error));
+      read.emit('waits');
+    });
+  }
+
   @Post('plain/:id')
   @WithLock('account:<id>')
   async plain(@Param('id') id: string) {
@@ -191,6 +210,20 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     await start({ imports: [LOCKS({ http: false })] });
     expect(await busy('plain/42')).toEqual({ ...BUSY, retryAfter: undefined });
     expect(await busy('intercepted/42')).toEqual(BUSY);
+  });
+
+  it('http: false with LockInterceptor ends the wait of a client that has gone, also one that begins when the result is read', async () => {
+    await start({ imports: [LOCKS({ http: false })] });
+    await using held = await app.get(LockService).lock('account:42');
+    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+    const waits = once(read, 'waits');
+    const gone = httpRequest({ port, host: '127.0.0.1', method: 'POST', path: '/accounts/read/42' });
+    gone.on('error', () => undefined).end();
+    await waits;
+    const refused = once(read, 'refused');
+    gone.destroy();
+    expect(await refused).toMatchObject([{ status: 499 }]);
+    held.assertHeld();
   });
 
   it.each<[string, unknown]>([

@@ -19,29 +19,36 @@ import { lockService, type ClosableLockService } from '../support/stores/lock-se
 /** A node whose replies take so long, or never come while it hangs. */
 class FarNode extends MemoryNode {
   isHung = false;
-  readonly #delayMs = 60;
+  readonly #delayMs = 150;
 
   override async acquire(command: AcquireCommand): Promise<Granted | Busy> {
-    await sleep(this.#delayMs);
+    await this.#delay();
     return super.acquire(command);
   }
 
   override async renew(locks: readonly OwnedLock[]): Promise<RenewalOutcome> {
-    await (this.isHung ? new Promise(() => {}) : sleep(this.#delayMs));
+    await this.#delay();
     return super.renew(locks);
+  }
+
+  #delay(): Promise<unknown> {
+    return this.isHung ? new Promise(() => {}) : sleep(this.#delayMs);
   }
 }
 
 describe('A lock on two near nodes and a far one, when a near one has lost it', () => {
   const lease = { leaseMs: 60_000, sharing: 'exclusive', label: undefined, queue: false } as const;
+  let near: MemoryNode;
+  let forgetful: MemoryNode;
   let far: FarNode;
   let store: QuorumLockStore;
   let lock: OwnedLock;
 
   beforeEach(async () => {
-    const forgetful = new MemoryNode();
+    forgetful = new MemoryNode();
     far = new FarNode();
-    store = new QuorumLockStore([new MemoryNode(), forgetful, far]);
+    near = new MemoryNode();
+    store = new QuorumLockStore([near, forgetful, far]);
     const { token } = (await store.acquire({ ...lease, keys: ['a'], token: 'caller.1' })) as Granted;
     lock = { keys: ['a'], token: token!, leaseMs: 60_000 };
     await until(() => far.isLocked('a'));
@@ -66,6 +73,19 @@ describe('A lock on two near nodes and a far one, when a near one has lost it', 
   it('a renewal waits that long also after a question for who holds a lock, which a process may answer at once', async () => {
     await store.describe(lock.token);
     expect(await store.renew([lock])).toEqual({ gone: [], unknown: [] });
+  });
+
+  it('a caller that asks for a lock does not wait that long, while a renewal does', async () => {
+    await near.acquire({ ...lease, keys: ['b'], token: 'caller.2' });
+    far.isHung = true;
+    const ended: string[] = [];
+    const renewal = store.renew([lock]).catch(() => ended.push('renewal'));
+    await turn();
+    const givenBack = jest.spyOn(forgetful, 'cancel').mockImplementation(async () => void ended.push('first try'));
+    await store.acquire({ ...lease, keys: ['b'], token: 'caller.3' });
+    await renewal;
+    expect(givenBack).toHaveBeenCalled();
+    expect(ended.indexOf('first try')).toBeLessThan(ended.indexOf('renewal'));
   });
 
   it('a renewal does not wait for the far node when that hangs', async () => {
