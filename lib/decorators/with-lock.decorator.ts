@@ -68,7 +68,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     const watch = new TransactionWatch();
 
     const mistakes = new Mistakes();
-    mistakes.try(() => refuseAboveCaller(prototype, name, scope));
+    mistakes.try(() => refuseAboveCaller(prototype, name, method, scope));
     const resolved = mistakes.try(() => resolveDecoratorOptions(methodName(prototype, name), key, options));
     const kind = mistakes.try(() => (scope === 'call' ? callKind(prototype, name, method) : 'promise')) ?? 'promise';
     const wrapper = mistakes.try(() =>

@@ -1,4 +1,5 @@
 import { LockOptionsError } from '../../errors/lock-options.error.js';
+import type { Method } from '../method/checked-method.js';
 import { methodName } from '../method/method-name.js';
 import { ownMethod } from '../source/class-text.js';
 import { interceptorsOf } from './lock-routes.js';
@@ -19,9 +20,14 @@ const ROUTE = 'ts-rest-app-route';
  *
  * @throws LockOptionsError
  */
-export function refuseAboveCaller(prototype: object, name: string | symbol, scope: 'call' | 'request'): void {
+export function refuseAboveCaller(
+  prototype: object,
+  name: string | symbol,
+  method: Method,
+  scope: 'call' | 'request',
+): void {
   const isCopied = hasCopies(prototype, name);
-  const caller = isCopied ? '@TsRestHandler' : callerOf(prototype, name);
+  const caller = isCopied ? '@TsRestHandler' : callerOf(method);
   if (!caller || (scope === 'call' && !isCopied)) return;
   throw new LockOptionsError(
     `@WithLock on ${methodName(prototype, name)}() stands above ${caller}, so the lock would not cover ` +
@@ -29,9 +35,10 @@ export function refuseAboveCaller(prototype: object, name: string | symbol, scop
   );
 }
 
-function callerOf(prototype: object, name: string | symbol): string | undefined {
-  const interceptors = interceptorsOf(ownMethod(prototype, name) as object) as readonly { readonly name?: unknown }[];
-  return interceptors.map((type) => CALLERS.get(type.name)).find(Boolean);
+function callerOf(method: Method): string | undefined {
+  return interceptorsOf(method)
+    .map((type) => (typeof type === 'function' ? CALLERS.get(type.name) : undefined))
+    .find(Boolean);
 }
 
 function hasCopies(prototype: object, name: string | symbol): boolean {
