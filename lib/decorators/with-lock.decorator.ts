@@ -82,7 +82,7 @@ export function WithLock(key: unknown, options: WithLockDecoratorOptions = {}): 
     descriptor.value = wrapMethod(method, around, watch, filled) as unknown as typeof descriptor.value;
     bind?.(prototype, name, descriptor);
     // Compilers define it when all decorators have run; but one above may read it from the class, or there is none.
-    Object.defineProperty(prototype, name, { ...descriptor });
+    Object.defineProperty(prototype, name, { configurable: true, writable: true, ...descriptor });
     watch.follow(descriptor);
     if (resolved) {
       const slot = lockServiceSlot(resolved.module);

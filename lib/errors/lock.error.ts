@@ -54,8 +54,8 @@ export abstract class LockError extends HttpException {
   /** What happened, to which key, with numbers, and what to try. Not for clients: keys can name a customer. */
   readonly detail: string;
   /**
-   * Whether nothing has been done, so the same call may be made again. Once the error is the response of an HTTP
-   * request, whether that may be sent again: not if it has done other locked work.
+   * Whether nothing has been done, so the same call may be made again, and so may the HTTP request that it was made in:
+   * not after other locked work of that request, as the error may become the response.
    */
   readonly retryable: boolean;
   /**
@@ -142,9 +142,13 @@ export abstract class LockError extends HttpException {
     return this.#replacingException?.getStatus() ?? super.getStatus();
   }
 
-  /** Until then, `retryable` is about the call alone, which the work of the request may well make again. */
   #becomesResponse(): void {
     this.#isUsedAsResponse = true;
+    this.considerRequest();
+  }
+
+  /** Is not retryable any more if its request has done work that another try of the request would repeat. @internal */
+  considerRequest(): void {
     if (!this.retryable || !this.#hasWorked?.()) return;
     this.message = halfDone(this.message);
     Object.assign(this, { retryable: false, retryAfter: undefined });

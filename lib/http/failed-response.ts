@@ -104,7 +104,10 @@ class FailedResponse {
     const failure = this.#failures.findLast(({ error }) => event.includes(error.message));
     if (!failure) return chunk;
     logFailure(failure, this.#response);
-    return event.replace(failure.error.message, () => failure.error.body.message);
+    const { error } = failure;
+    const { message } = error;
+    error.considerRequest();
+    return event.replace(message, () => error.body.message);
   }
 }
 

@@ -114,11 +114,15 @@ class HttpRequest {
 function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
   const { error, context } = failure;
   // An error of another copy of the package may not have these methods.
-  if (!response.headersSent && error instanceof LockError) {
+  if (error instanceof LockError) {
     const asked = new WeakRef(response);
     error.mayBecomeResponse(() => (works.get(asked.deref()!) ?? 0) > 0);
-    if (factory && context && !MISTAKES.has(error.code))
-      error.replaceWith(() => callExceptionFactory(factory, error, context));
+    if (!response.headersSent) {
+      // A filter may read the error before it asks for the status.
+      error.considerRequest();
+      if (factory && context && !MISTAKES.has(error.code))
+        error.replaceWith(() => callExceptionFactory(factory, error, context));
+    }
   }
   noteFailure(response, failure);
 }

@@ -6,8 +6,9 @@ import { isLockError } from '../errors/lock.error.js';
 import type { LockLostError } from '../errors/lock-lost.error.js';
 import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
-import { inWork, LockUnavailableError } from '../errors/lock-unavailable.error.js';
+import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { shown } from '../errors/messages.js';
+import { coversAllKeys } from '../errors/store-outage.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { RequestPort } from './request-port.js';
 
@@ -47,12 +48,14 @@ export class CallErrors {
 
   /** Returns the reply to a question about a key. If there is none, the work of a lock that asks may be half done. */
   async replyTo<T>(question: Promise<T>): Promise<T> {
+    const { requests, outage, isEnding } = this.#parts;
     try {
       return await question;
     } catch (error) {
-      const own = this.#parts.context.isInside() ? inWork(error) : error;
-      if (own instanceof LockUnavailableError && this.#parts.outage?.isLogged) own.isReported = true;
-      throw own;
+      if (!isLockError(error) || !(error instanceof LockUnavailableError)) throw error;
+      const own = this.#ownOf(error);
+      if (outage?.isLogged && !isEnding()) outage.failed(own, coversAllKeys(error));
+      throw requests.attachError(own);
     }
   }
 
@@ -61,16 +64,20 @@ export class CallErrors {
    * call.
    */
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
-    const { context, requests, outage, isEnding } = this.#parts;
+    const { requests, outage, isEnding } = this.#parts;
     const isReason = signal?.aborted && signal.reason === error;
     if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return requests.attachError(error);
-    const nested = context.isInside();
-    // One error may have failed several calls, and each of them gets its own answer.
-    const own =
-      nested || requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
+    const own = this.#ownOf(error);
     // A lease that is too short for one call is no outage.
-    if (!isEnding() && !(error instanceof TooSlowError)) outage?.failed(own);
+    if (!isEnding() && !(error instanceof TooSlowError)) outage?.failed(own, coversAllKeys(error));
     return requests.attachError(own);
+  }
+
+  /** Makes the error of one call. One error may have failed several, and each of them gets its own answer. */
+  #ownOf(error: LockUnavailableError): LockUnavailableError {
+    const { context, requests } = this.#parts;
+    const nested = context.isInside();
+    return nested || requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
   }
 }
 

@@ -47,15 +47,16 @@ export class OutageReporter {
     this.subscriptions = new SubscriptionReporter(log);
   }
 
-  /** Whether the log tells of an outage, and not yet of its end. */
+  /** Whether the log tells of an outage that goes on: its server is gone, or the last calls have failed just now. */
   get isLogged(): boolean {
-    return this.#outage !== undefined;
+    if (!this.#outage || this.#outage.workingSince !== undefined) return false;
+    return this.#outage.server !== undefined || now() - this.#outage.lastFailedAt <= SAME_OUTAGE_MS;
   }
 
   /** @param line says what is wrong, as a sentence */
   begin(line: string, server?: string): void {
     const time = now();
-    if (server !== undefined) this.#endEarlier(time);
+    this.#endEarlier(time, server);
     // A call may notice before the connection does that the server is gone.
     const isKnown =
       this.#outage &&
@@ -68,10 +69,15 @@ export class OutageReporter {
     this.#outage = { ...beginningAt(time), ...this.#outage, lastFailedAt: time, server };
   }
 
-  /** Counts a call that got no lock, because the store did not reply or refused. */
-  failed(error: LockUnavailableError): void {
+  /**
+   * Counts a call that got no lock, because the store did not reply or refused.
+   *
+   * @param coversAllKeys whether calls for all other keys fail, too: then one that works says that the outage is over
+   */
+  failed(error: LockUnavailableError, coversAllKeys = false): void {
     this.begin(`A lock can't be acquired: ${error.detail}`);
     error.isReported = true;
+    if (coversAllKeys) this.#quietMs = QUIET_MS;
     const outage = this.#outage!;
     outage.failed++;
     outage.lastFailedAt = now();
@@ -82,8 +88,10 @@ export class OutageReporter {
     }
     if (outage.lastFailedAt - outage.reportedAt < SUMMARY_EVERY_MS) return;
     outage.reportedAt = outage.lastFailedAt;
-    const duration = shownDuration(now() - outage.since);
-    const what = outage.isPartial ? 'Some locks have not been acquired' : 'No locks';
+    const [what, since] = outage.isPartial
+      ? ['Some locks have not been acquired', outage.since]
+      : ['No locks', outage.failingSince];
+    const duration = shownDuration(now() - since);
     this.#log.warn(`${what} for ${duration} now, ${failedCalls(outage)} so far. The last: ${error.detail}`);
     outage.isPartial = false;
   }
@@ -94,8 +102,7 @@ export class OutageReporter {
    */
   unrenewed({ detail }: LockUnavailableError): void {
     const time = now();
-    const isKnown = this.#outage && this.#outage.workingSince === undefined;
-    if (isKnown || time < this.#unrenewedAt + SUMMARY_EVERY_MS) return;
+    if (this.isLogged || time < this.#unrenewedAt + SUMMARY_EVERY_MS) return;
     this.#unrenewedAt = time;
     this.#log.warn(`A held lock can't be renewed, and is lost when its lease is over: ${detail}`);
   }
@@ -108,16 +115,28 @@ export class OutageReporter {
     if (now() - this.#outage.lastFailedAt >= this.#quietMs) this.#endAt(this.#outage.workingSince);
   }
 
-  /** Ends an outage after which calls have worked: a server that goes away since then is another one. */
-  #endEarlier(time: number): void {
+  /**
+   * Ends an outage after which calls have worked: what begins now is another one. Forgets one of which no call has told
+   * for long: nobody knows how long it lasted.
+   *
+   * @param server that goes away now; undefined when a call fails
+   */
+  #endEarlier(time: number, server: string | undefined): void {
     if (!this.#outage || this.#outage.server !== undefined) return;
-    const { workingSince, failingSince, workedAt } = this.#outage;
-    if (workingSince !== undefined) this.#endAt(workingSince);
-    else if (workedAt !== undefined && time - failingSince <= SAME_OUTAGE_MS) this.#endAt(workedAt);
+    const { workingSince, failingSince, workedAt, lastFailedAt } = this.#outage;
+    const quietMs = time - lastFailedAt;
+    if (workingSince !== undefined) {
+      if (server !== undefined || quietMs >= this.#quietMs) this.#endAt(workingSince, lastFailedAt + this.#quietMs);
+    } else if (quietMs > (server === undefined ? SUMMARY_EVERY_MS : SAME_OUTAGE_MS)) {
+      this.#outage = undefined;
+    } else if (server !== undefined && workedAt !== undefined && time - failingSince <= SAME_OUTAGE_MS) {
+      this.#endAt(workedAt);
+    }
   }
 
-  #endAt(time: number): void {
-    this.#workedAt = now();
+  /** @param noticedAt when it is known that it is over, at the latest now */
+  #endAt(time: number, noticedAt = Infinity): void {
+    this.#workedAt = Math.min(noticedAt, now());
     this.end('Locks can be acquired again', undefined, time);
   }
 

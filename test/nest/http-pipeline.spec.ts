@@ -24,10 +24,11 @@ import {
 import { APP_FILTER, APP_GUARD, BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import { CurrentLock, Lock, LockExceptionFilter, LockInterceptor, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter, once } from 'node:events';
 import { request as httpRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { map, Observable } from 'rxjs';
+import { map, Observable, of } from 'rxjs';
 import request from 'supertest';
 import { PLATFORMS, startApp } from './http-app.js';
 
@@ -48,6 +49,14 @@ class AuthModule {}
 class Wrapping implements NestInterceptor {
   intercept(_context: ExecutionContext, next: CallHandler) {
     return next.handle().pipe(map((data: unknown) => ({ data })));
+  }
+}
+
+const tenant = new AsyncLocalStorage<string>();
+
+class Tenant implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler) {
+    return tenant.run('ACME', () => next.handle());
   }
 }
 
@@ -108,6 +117,21 @@ class AccountsController {
         .catch((error: unknown) => read.emit('refused', error));
       read.emit('waits');
     });
+  }
+
+  @Post('iterated/:id')
+  @UseInterceptors(LockInterceptor)
+  async *iterated(@Param('id') id: string) {
+    const waits = this.locks.withLock(`account:${id}`, () => 'in', { wait: '1m' });
+    waits.catch((error: unknown) => read.emit('refused', error));
+    read.emit('waits');
+    yield await waits;
+  }
+
+  @Post('tenant/:id')
+  @UseInterceptors(Tenant, LockInterceptor)
+  tenant() {
+    return of(tenant.getStore()).pipe(map((seen) => [seen, tenant.getStore()]));
   }
 
   @Post('plain/:id')
@@ -212,19 +236,25 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     expect(await busy('intercepted/42')).toEqual(BUSY);
   });
 
-  it('http: false with LockInterceptor ends the wait of a client that has gone, also one that begins when the result is read', async () => {
-    await start({ imports: [LOCKS({ http: false })] });
-    await using held = await app.get(LockService).lock('account:42');
-    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
-    const waits = once(read, 'waits');
-    const gone = httpRequest({ port, host: '127.0.0.1', method: 'POST', path: '/accounts/read/42' });
-    gone.on('error', () => undefined).end();
-    await waits;
-    const refused = once(read, 'refused');
-    gone.destroy();
-    expect(await refused).toMatchObject([{ status: 499 }]);
-    held.assertHeld();
-  });
+  it.each([
+    ['an Observable', 'read'],
+    ['an async generator', 'iterated'],
+  ])(
+    'http: false with LockInterceptor ends the wait of a client that has gone, also one of %s',
+    async (_what, path) => {
+      await start({ imports: [LOCKS({ http: false })] });
+      await using held = await app.get(LockService).lock('account:42');
+      const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+      const waits = once(read, 'waits');
+      const gone = httpRequest({ port, host: '127.0.0.1', method: 'POST', path: `/accounts/${path}/42` });
+      gone.on('error', () => undefined).end();
+      await waits;
+      const refused = once(read, 'refused');
+      gone.destroy();
+      expect(await refused).toMatchObject([{ status: 499 }]);
+      held.assertHeld();
+    },
+  );
 
   it.each<[string, unknown]>([
     ['the default response', undefined],
@@ -235,6 +265,14 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     const own = { status: 423, retryAfter: '1', body: { statusCode: 423, message: text } };
     expect(await busy('plain/42')).toEqual(text === undefined ? BUSY : own);
   });
+
+  it.each([true, false])(
+    'LockInterceptor keeps the context of an interceptor before it, with http: %s',
+    async (http) => {
+      await start({ imports: [LOCKS({ http })] });
+      expect((await post('tenant/42').expect(201)).body).toEqual(['ACME', 'ACME']);
+    },
+  );
 
   it('LockInterceptor may stand on a handler that has it already', async () => {
     await start();

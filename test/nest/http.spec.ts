@@ -81,13 +81,6 @@ class AccountsController {
     await Promise.all([this.accounts.withdraw(id), this.locks.withLock('payment', () => undefined)]);
   }
 
-  /** Looks itself whether the call may be made again. */
-  @Post(':id/again')
-  async again(@Param('id') id: string) {
-    await this.locks.withLock('payment', () => undefined);
-    return this.accounts.withdraw(id).catch(({ retryable, message }: LockError) => ({ retryable, message }));
-  }
-
   @Post(':id/unwired')
   unwired(@Param('id') id: string) {
     return new Accounts().withdraw(id);
@@ -197,11 +190,6 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
   it('a time-out beside the work of another lock of the request has no Retry-After, though that has not begun', async () => {
     const { status, headers, body } = await post('42/beside');
     expect([status, headers['retry-after'], body]).toMatchObject([409, undefined, { retryable: false }]);
-  });
-
-  it('a handler that makes a call again sees whether that call may be made again', async () => {
-    const { body } = await post('42/again').expect(201);
-    expect(body).toEqual({ retryable: true, message: expect.stringContaining('Try again in a moment') });
   });
 
   it('a time-out in a worker that a request has begun is retryable once the request has its response', async () => {

@@ -163,7 +163,7 @@ it('the log has two lines of an outage of a store of the app, too', async () => 
   await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
   expect(lines).toEqual([
     "warn A lock can't be acquired: The disk is full.",
-    expect.stringMatching(/^log Locks can be acquired again, after \d\.\d s; 4 calls failed\.$/),
+    expect.stringMatching(/^log Locks can be acquired again, after \d\.\d s; 5 calls failed\.$/),
   ]);
 });
 
@@ -252,20 +252,23 @@ describe('A logger that throws', () => {
   });
 });
 
+let time = 0;
+const realNow = performance.now.bind(performance);
+const lines: string[] = [];
+
+/** A reporter on a clock that the test moves. */
+function news() {
+  performance.now = () => time;
+  lines.length = 0;
+  return new OutageReporter({ log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) });
+}
+
+afterEach(() => {
+  performance.now = realNow;
+});
+
 describe('News of an outage', () => {
   const MINUTE = 60_000;
-  let time = 0;
-  const realNow = performance.now.bind(performance);
-  const lines: string[] = [];
-  const news = () => {
-    performance.now = () => time;
-    lines.length = 0;
-    return new OutageReporter({ log: (line: string) => lines.push(line), warn: (line: string) => lines.push(line) });
-  };
-
-  afterEach(() => {
-    performance.now = realNow;
-  });
 
   it('an outage is logged once a minute while it lasts, with a sum', () => {
     const outage = news();
@@ -301,14 +304,17 @@ describe('News of an outage', () => {
     outage.end('Redis is back', 'a');
     outage.failed(new LockUnavailableError('Out of memory.'));
     time += 20_000;
+    outage.failed(new LockUnavailableError('Out of memory.'));
     outage.begin('Redis is gone', 'a');
     outage.end('Redis is back', 'a');
+    outage.succeeded();
+    time += 1_000;
     outage.succeeded();
     expect(lines).toEqual([
       "A lock can't be acquired: Down.",
       'Redis is back, after 5.0 s; 1 call failed.',
       "A lock can't be acquired: Out of memory.",
-      'Locks can be acquired again, after 20 s; 1 call failed.',
+      'Locks can be acquired again, after 20 s; 2 calls failed.',
     ]);
   });
 
@@ -373,6 +379,92 @@ describe('News of an outage', () => {
     outage.succeeded();
     outage.unrenewed(new LockUnavailableError('It refuses.'));
     expect(lines.at(-1)).toBe("A held lock can't be renewed, and is lost when its lease is over: It refuses.");
+  });
+});
+
+describe('News of an outage that no call tells of any more', () => {
+  const OOM = new LockUnavailableError('Out of memory.');
+  const MINUTE = 60_000;
+
+  it('a server that goes away later is in the log, and so are locks that can not be renewed', () => {
+    const outage = news();
+    outage.failed(OOM);
+    time += 11_000;
+    expect(outage.isLogged).toBe(false);
+    outage.unrenewed(new LockUnavailableError('It refuses.'));
+    outage.begin('Redis is gone.', 'a');
+    expect(outage.isLogged).toBe(true);
+    time += 5_000;
+    outage.end('Redis is back', 'a');
+    expect(lines).toEqual([
+      "A lock can't be acquired: Out of memory.",
+      "A held lock can't be renewed, and is lost when its lease is over: It refuses.",
+      'Redis is gone.',
+      'Redis is back, after 5.0 s; 0 calls failed.',
+    ]);
+  });
+
+  it('a call that fails much later begins another one, of which nobody knows how long the first one was', () => {
+    const outage = news();
+    outage.failed(OOM);
+    time += 10 * MINUTE;
+    outage.failed(OOM);
+    time += 500;
+    outage.succeeded();
+    time += 1_000;
+    outage.succeeded();
+    expect(lines).toEqual([
+      ...Array(2).fill("A lock can't be acquired: Out of memory."),
+      'Locks can be acquired again, after 0.5 s; 1 call failed.',
+    ]);
+  });
+
+  it('a call that fails long after one that has worked begins another one', () => {
+    const outage = news();
+    for (let blip = 0; blip < 2; blip++) {
+      outage.failed(OOM);
+      time += 500;
+      outage.succeeded();
+      expect(outage.isLogged).toBe(false);
+      time += 60 * MINUTE;
+    }
+    outage.failed(OOM);
+    expect(lines).toEqual([
+      "A lock can't be acquired: Out of memory.",
+      'Locks can be acquired again, after 0.5 s; 1 call failed.',
+      "A lock can't be acquired: Out of memory.",
+      'Locks can be acquired again, after 0.5 s; 1 call failed.',
+      "A lock can't be acquired: Out of memory.",
+    ]);
+  });
+});
+
+describe('News of outages in a row', () => {
+  it('each outage of all keys has two lines', () => {
+    const outage = news();
+    for (let seconds = 0; seconds < 24; seconds++) {
+      time += 1_000;
+      if (seconds % 6 < 3) outage.failed(new LockUnavailableError('Down.'), true);
+      else outage.succeeded();
+    }
+    expect(lines).toEqual(
+      Array(4)
+        .fill(["A lock can't be acquired: Down.", 'Locks can be acquired again, after 3.0 s; 3 calls failed.'])
+        .flat(),
+    );
+  });
+
+  it('a minute without any lock after one with some says since when there is none', () => {
+    const outage = news();
+    for (const until = time + 150_000; time <= until; time += 500) {
+      outage.failed(new LockUnavailableError('Down.'));
+      if (time <= until - 100_000) outage.succeeded();
+    }
+    expect(lines).toEqual([
+      "A lock can't be acquired: Down.",
+      'Some locks have not been acquired for 60 s now, 121 calls failed so far. The last: Down.',
+      'No locks for 70 s now, 241 calls failed so far. The last: Down.',
+    ]);
   });
 });
 

@@ -52,6 +52,28 @@ describe('two apps in one process', () => {
   });
 });
 
+it('a method whose LockService is a mock that returns nothing returns nothing, whatever its kind', async () => {
+  @Injectable()
+  class Plain {
+    @WithLock('job:<id>')
+    async run(id: string) {
+      return id;
+    }
+
+    @WithLock('job:<id>')
+    find(id: string): Promise<string> | AsyncIterator<string> {
+      return Promise.resolve(id);
+    }
+  }
+
+  const module = await Test.createTestingModule({
+    providers: [Plain, { provide: LockService, useValue: { withLock: () => undefined } }],
+  }).compile();
+  open.push(module);
+  const plain = module.get(Plain);
+  expect([await plain.run('7'), plain.find('7')]).toEqual([undefined, undefined]);
+});
+
 describe('a subclass', () => {
   it('a subclass inherits a locked method', async () => {
     @Injectable()

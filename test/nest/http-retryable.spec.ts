@@ -1,0 +1,214 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import {
+  type ArgumentsHost,
+  type CallHandler,
+  Catch,
+  Controller,
+  type ExceptionFilter,
+  type ExecutionContext,
+  Get,
+  type INestApplication,
+  Injectable,
+  type MessageEvent,
+  type NestInterceptor,
+  Post,
+  Sse,
+  UseFilters,
+  UseInterceptors,
+} from '@nestjs/common';
+import { HttpAdapterHost } from '@nestjs/core';
+import {
+  isLockError,
+  LockError,
+  LockInterceptor,
+  LockService,
+  LockUnavailableError,
+  RedisLockModule,
+} from 'nest-redis-lock';
+import { MemoryLockStore } from 'nest-redis-lock/testing';
+import { EventEmitter, once } from 'node:events';
+import { get as httpGet, type IncomingMessage } from 'node:http';
+import type { AddressInfo, Server } from 'node:net';
+import { Observable, retry } from 'rxjs';
+import request from 'supertest';
+import { PLATFORMS, startApp } from './http-app.js';
+
+/** Reads the error before it asks for the status. */
+@Catch(LockError)
+class ProblemFilter implements ExceptionFilter {
+  constructor(private readonly host: HttpAdapterHost) {}
+
+  catch(error: LockError, host: ArgumentsHost) {
+    const { message: title, retryable, retryAfter } = error;
+    this.host.httpAdapter.reply(host.switchToHttp().getResponse(), { title, retryable, retryAfter }, error.getStatus());
+  }
+}
+
+/** Does not ask for the status at all. */
+@Catch()
+class LockedFilter implements ExceptionFilter {
+  constructor(private readonly host: HttpAdapterHost) {}
+
+  catch(error: unknown, host: ArgumentsHost) {
+    const retryable = isLockError(error) && error.retryable;
+    this.host.httpAdapter.reply(host.switchToHttp().getResponse(), { retryable }, 423);
+  }
+}
+
+@Injectable()
+class Retrying implements NestInterceptor {
+  intercept(_context: ExecutionContext, next: CallHandler) {
+    const again = (error: unknown) => {
+      if (isLockError(error) && error.retryable) return Promise.resolve();
+      throw error;
+    };
+    return next.handle().pipe(retry({ count: 2, delay: again }));
+  }
+}
+
+let paid = 0;
+const stream = new EventEmitter();
+
+@Controller()
+class Payments {
+  constructor(private readonly locks: LockService) {}
+
+  async pay(): Promise<void> {
+    await this.locks.withLock('payment', () => paid++);
+  }
+
+  @Post('problem')
+  @UseFilters(ProblemFilter)
+  async problem() {
+    await this.pay();
+    await this.locks.withLock('busy', () => undefined);
+  }
+
+  @Post('locked')
+  @UseFilters(LockedFilter)
+  async locked() {
+    await this.pay();
+    await this.locks.withLock('busy', () => undefined);
+  }
+
+  @Post('question')
+  @UseFilters(ProblemFilter)
+  async question() {
+    await this.pay();
+    await this.locks.isLocked('a');
+  }
+
+  @Get('question')
+  @UseFilters(ProblemFilter)
+  isLocked() {
+    return this.locks.isLocked('a');
+  }
+
+  @Post('again')
+  @UseInterceptors(Retrying)
+  async again() {
+    await this.pay();
+    await this.locks.withLock('busy', () => undefined);
+  }
+
+  @Post('generator')
+  @UseInterceptors(LockInterceptor)
+  async *generator() {
+    await this.pay();
+    yield await this.locks.withLock('busy', () => 'never');
+  }
+
+  @Sse('events')
+  events(): Observable<MessageEvent> {
+    return new Observable((subscriber) => {
+      subscriber.next({ data: 'begun' });
+      void this.poll().then((seen) => {
+        subscriber.next({ data: String(seen.retryable) });
+        subscriber.error(seen);
+      });
+    });
+  }
+
+  async poll(): Promise<LockError> {
+    await once(stream, 'begun');
+    await this.pay();
+    return this.locks.withLock('busy', () => undefined as never).catch((error: LockError) => error);
+  }
+}
+
+let app: INestApplication;
+
+afterEach(() => app.close());
+
+describe.each(PLATFORMS)('A lock error after other locked work of its request, on %s', (_platform, adapter) => {
+  let store: MemoryLockStore;
+
+  async function start(http?: false) {
+    paid = 0;
+    store = new MemoryLockStore();
+    app = await startApp(adapter, {
+      imports: [RedisLockModule.forRoot({ store, wait: 0, ...(http === false && { http }) })],
+      controllers: [Payments],
+    });
+    return app.get(LockService).lock('busy');
+  }
+
+  const post = (path: string) => request(app.getHttpServer()).post(path);
+
+  it('is not retryable for a filter that reads it before it asks for the status', async () => {
+    await using held = await start();
+    const { status, headers, body } = await post('/problem');
+    held.assertHeld();
+    expect([status, headers['retry-after'], body]).toEqual([
+      409,
+      undefined,
+      { title: expect.stringContaining('part of the work may be done'), retryable: false },
+    ]);
+  });
+
+  it('is not retryable for a filter that sends a status of its own', async () => {
+    await using held = await start();
+    const { body } = await post('/locked').expect(423);
+    held.assertHeld();
+    expect(body).toEqual({ retryable: false });
+  });
+
+  it('is not retryable for an interceptor that would call the handler again', async () => {
+    await using held = await start();
+    await post('/again').expect(409);
+    held.assertHeld();
+    expect(paid).toBe(1);
+  });
+
+  it('is not retryable when a question about a key gets no reply', async () => {
+    await using held = await start();
+    store.isLocked = () => Promise.reject(new LockUnavailableError('The disk is full.'));
+    const { headers, body } = await post('/question').expect(503);
+    expect([headers['retry-after'], body]).toMatchObject([undefined, { retryable: false }]);
+    const alone = await request(app.getHttpServer()).get('/question').expect(503);
+    expect([alone.headers['retry-after'], alone.body]).toMatchObject(['1', { retryable: true }]);
+    held.assertHeld();
+  });
+
+  it('is not retryable when the work of an async generator begins as its handler has returned, with http: false', async () => {
+    await using held = await start(false);
+    const { headers, body } = await post('/generator').expect(409);
+    held.assertHeld();
+    expect([headers['retry-after'], body]).toMatchObject([undefined, { retryable: false }]);
+  });
+
+  it('is retryable in an event stream that has begun, and the event of its end does not tell the client so', async () => {
+    await using held = await start();
+    const { port } = (app.getHttpServer() as Server).address() as AddressInfo;
+    const [response] = (await once(httpGet({ port, host: '127.0.0.1', path: '/events' }), 'response')) as [
+      IncomingMessage,
+    ];
+    let text = '';
+    for await (const chunk of response) {
+      text += String(chunk);
+      if (text.includes('begun')) stream.emit('begun');
+    }
+    held.assertHeld();
+    expect(text).toMatch(/data: true\n[^]*event: error\n[^]*part of the work may be done/);
+  });
+});
