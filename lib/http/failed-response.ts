@@ -106,7 +106,7 @@ class FailedResponse {
     logFailure(failure, this.#response);
     const { error } = failure;
     const { message } = error;
-    error.considerRequest();
+    error.considerRequest(true);
     return event.replace(message, () => error.body.message);
   }
 }

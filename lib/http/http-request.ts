@@ -21,8 +21,8 @@ const entered = new WeakSet<ServerResponse>();
 /** The locks around a whole request, such as those of its middleware: they were entered before it was. */
 const locksAroundRequests = new WeakMap<ServerResponse, WeakSet<LockNode> | undefined>();
 
-/** How much work each request has asked for, and was not refused, that another try of the request would repeat. */
-const works = new WeakMap<ServerResponse, number>();
+/** The work of each request that another try of the request would repeat: whether some has begun, and how much waits. */
+const works = new WeakMap<ServerResponse, { hasBegun: boolean; waiting: number }>();
 
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
@@ -71,9 +71,16 @@ class HttpRequest {
     return !response || isOver(response);
   }
 
-  countWork(more: number): void {
+  noteWork(): ((begins: boolean) => void) | undefined {
     const response = this.#response.deref();
-    if (response) works.set(response, (works.get(response) ?? 0) + more);
+    if (!response) return undefined;
+    const work = works.get(response) ?? { hasBegun: false, waiting: 0 };
+    works.set(response, work);
+    work.waiting++;
+    return (begins) => {
+      work.waiting--;
+      work.hasBegun ||= begins;
+    };
   }
 
   watch(whenOver: () => void): () => void {
@@ -116,10 +123,13 @@ function attach(response: ServerResponse, failure: Failure, factory: LockExcepti
   // An error of another copy of the package may not have these methods.
   if (error instanceof LockError) {
     const asked = new WeakRef(response);
-    error.mayBecomeResponse(() => (works.get(asked.deref()!) ?? 0) > 0);
+    error.mayBecomeResponse((orWaits) => {
+      const work = works.get(asked.deref()!);
+      return work !== undefined && (work.hasBegun || (orWaits && work.waiting > 0));
+    });
     if (!response.headersSent) {
-      // A filter may read the error before it asks for the status.
-      error.considerRequest();
+      // A filter may read the error before it asks for the status. What waits may be refused until then.
+      error.considerRequest(false);
       if (factory && context && !MISTAKES.has(error.code))
         error.replaceWith(() => callExceptionFactory(factory, error, context));
     }
@@ -239,12 +249,10 @@ export function isRequestOver(): boolean {
 /**
  * Notes that work is asked for in the HTTP request of this async context that another try of the request would repeat.
  *
- * @returns a function that takes that back; undefined outside of a request
+ * @returns a function that tells whether that begins, or was refused; undefined outside of a request
  */
-export function noteRequestWork(): (() => void) | undefined {
-  const request = requests.getStore();
-  request?.countWork(1);
-  return request && (() => request.countWork(-1));
+export function noteRequestWork(): ((begins: boolean) => void) | undefined {
+  return requests.getStore()?.noteWork();
 }
 
 /**

@@ -129,10 +129,10 @@ export class LockService {
   async withLock<T>(key: LockKey, work: (lock: Lock) => T | Promise<T>, options?: WithLockOptions): Promise<T> {
     let resolved: ResolvedLockOptions;
     let lock: Lock | Refusal;
-    let refused: (() => void) | undefined;
+    let settled: ((begins: boolean) => void) | undefined;
     try {
       resolved = this.#resolve(options, this.#defaults);
-      if (resolved.mode !== 'read') refused = this.requests.noteWork();
+      if (resolved.mode !== 'read') settled = this.requests.noteWork();
       if (typeof work !== 'function') throw noWork(work);
       const waitSignals = this.#waitSignals();
       const waitsUntil = now() + resolved.waitMs;
@@ -147,9 +147,10 @@ export class LockService {
         resolved = { ...resolved, waitMs: Math.max(0, waitsUntil - now()) };
       }
     } catch (error) {
-      refused?.();
+      settled?.(false);
       return this.#errors.refuse(error, options?.signal);
     }
+    settled?.(true);
     const node = this.#context.enter(lock);
     let value: T;
     try {

@@ -27,9 +27,9 @@ export interface RequestPort {
   /**
    * Notes that work is asked for in the current request that another try of the request would repeat.
    *
-   * @returns a function that takes that back, as the work was refused; undefined outside of a request
+   * @returns a function that tells whether that begins, or was refused; undefined outside of a request
    */
-  noteWork(): (() => void) | undefined;
+  noteWork(): ((begins: boolean) => void) | undefined;
   /**
    * Attaches an error that is about to be thrown to the current request, whose response it may become; returns the
    * error.
