@@ -67,7 +67,7 @@ export abstract class LockError extends HttpException {
   /** Whether the log has it already, such as in the summary of an outage. */
   #isReported = false;
   /** Tells whether its request has done work, or waits for some, that a retry would repeat. */
-  #hasWorked: ((orWaits: boolean) => boolean) | undefined;
+  #hasWorked: (() => boolean) | undefined;
   /** Makes the exception that the app sends instead, when somebody first needs it. */
   #replacement:
     { make: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
@@ -115,7 +115,7 @@ export abstract class LockError extends HttpException {
   }
 
   /** Names the request whose response it may become. @internal */
-  mayBecomeResponse(hasWorked: (orWaits: boolean) => boolean): void {
+  mayBecomeResponse(hasWorked: () => boolean): void {
     this.#hasWorked = hasWorked;
   }
 
@@ -144,15 +144,15 @@ export abstract class LockError extends HttpException {
 
   #becomesResponse(): void {
     this.#isUsedAsResponse = true;
-    this.considerRequest(true);
+    this.considerRequest();
   }
 
   /**
    * Is not retryable any more if its request has done work that another try of the request would repeat, or waits for
    * some. @internal
    */
-  considerRequest(orWaits: boolean): void {
-    if (!this.retryable || !this.#hasWorked?.(orWaits)) return;
+  considerRequest(): void {
+    if (!this.retryable || !this.#hasWorked?.()) return;
     this.message = halfDone(this.message);
     Object.assign(this, { retryable: false, retryAfter: undefined });
   }

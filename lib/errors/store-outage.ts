@@ -16,5 +16,3 @@ export function storeOutage<Outage extends Error>(error: Outage, covers = allKey
 
 /** Tells which keys an outage covers. Undefined for an error that may be about some keys of its call only. */
 export const coverageOf = (error: object): Covers | undefined => outages.get(error);
-
-export const coversAllKeys = (error: object): boolean => outages.get(error) === allKeys;

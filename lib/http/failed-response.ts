@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionContext } from '@nestjs/common';
-import type { LockError, LockErrorCode } from '../errors/lock.error.js';
+import { LockError, type LockErrorCode } from '../errors/lock.error.js';
 import { logger } from '../log/logger.js';
 import { requestOf, routeOf, sendsEvents } from './handler-names.js';
 
@@ -63,7 +63,8 @@ class FailedResponse {
   }
 
   add(failure: Failure): void {
-    this.#failures = [...this.#failures.filter(({ by }) => by !== failure.by), failure].slice(-MOST_TRIES);
+    const others = this.#failures.filter(({ by, error }) => by !== failure.by && error !== failure.error);
+    this.#failures = [...others, failure].slice(-MOST_TRIES);
   }
 
   has(error: LockError): boolean {
@@ -106,7 +107,7 @@ class FailedResponse {
     logFailure(failure, this.#response);
     const { error } = failure;
     const { message } = error;
-    error.considerRequest(true);
+    if (error instanceof LockError) error.considerRequest();
     return event.replace(message, () => error.body.message);
   }
 }

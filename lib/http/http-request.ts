@@ -8,6 +8,7 @@ import { callExceptionFactory, type LockExceptionFactory } from './exception-fac
 import { canTell, type Failure, hasNoted, logFailure, MISTAKES, noteFailure } from './failed-response.js';
 import { keepQueuedInContext } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
+import { RequestWork } from './request-work.js';
 import { isClosed, isEndedByApp, isOver, onceEnded } from './response-end.js';
 
 const requests = new AsyncLocalStorage<HttpRequest | undefined>();
@@ -21,8 +22,8 @@ const entered = new WeakSet<ServerResponse>();
 /** The locks around a whole request, such as those of its middleware: they were entered before it was. */
 const locksAroundRequests = new WeakMap<ServerResponse, WeakSet<LockNode> | undefined>();
 
-/** The work of each request that another try of the request would repeat: whether some has begun, and how much waits. */
-const works = new WeakMap<ServerResponse, { hasBegun: boolean; waiting: number }>();
+/** The locked work of each request. */
+const works = new WeakMap<ServerResponse, RequestWork>();
 
 /** Aborts when the client of a response goes away: one for all tries of a handler that an interceptor calls again. */
 const gones = new WeakMap<ServerResponse, AbortController>();
@@ -73,14 +74,7 @@ class HttpRequest {
 
   noteWork(): ((begins: boolean) => void) | undefined {
     const response = this.#response.deref();
-    if (!response) return undefined;
-    const work = works.get(response) ?? { hasBegun: false, waiting: 0 };
-    works.set(response, work);
-    work.waiting++;
-    return (begins) => {
-      work.waiting--;
-      work.hasBegun ||= begins;
-    };
+    return response && workOf(response).ask();
   }
 
   watch(whenOver: () => void): () => void {
@@ -118,21 +112,19 @@ class HttpRequest {
   }
 }
 
+function workOf(response: ServerResponse): RequestWork {
+  const work = works.get(response) ?? new RequestWork();
+  works.set(response, work);
+  return work;
+}
+
 function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
   const { error, context } = failure;
   // An error of another copy of the package may not have these methods.
   if (error instanceof LockError) {
-    const asked = new WeakRef(response);
-    error.mayBecomeResponse((orWaits) => {
-      const work = works.get(asked.deref()!);
-      return work !== undefined && (work.hasBegun || (orWaits && work.waiting > 0));
-    });
-    if (!response.headersSent) {
-      // A filter may read the error before it asks for the status. What waits may be refused until then.
-      error.considerRequest(false);
-      if (factory && context && !MISTAKES.has(error.code))
-        error.replaceWith(() => callExceptionFactory(factory, error, context));
-    }
+    workOf(response).judge(error, !response.headersSent);
+    if (factory && context && !response.headersSent && !MISTAKES.has(error.code))
+      error.replaceWith(() => callExceptionFactory(factory, error, context));
   }
   noteFailure(response, failure);
 }

@@ -14,11 +14,14 @@ import { insideRequest } from './http-request.js';
 @Injectable()
 export class LockInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
-    // In the context of the interceptors before this one, whoever reads the response.
-    const inside = insideRequest(context, () => AsyncLocalStorage.snapshot());
-    // What the handler returns may do its work when it is read.
-    const readInside = map((result) => (isAsyncGenerator(result) ? generatorInside(inside, result) : result));
-    return new Observable((subscriber) => inside(() => next.handle().pipe(readInside).subscribe(subscriber)));
+    // Nest calls the handler in the context of handle(), and reads what that returns in the context of the reader.
+    return insideRequest(context, () => {
+      const inside = AsyncLocalStorage.snapshot();
+      const response = next
+        .handle()
+        .pipe(map((result: unknown) => (isAsyncGenerator(result) ? readInside(inside, result) : result)));
+      return new Observable((subscriber) => insideRequest(context, () => response.subscribe(subscriber)));
+    });
   }
 }
 
@@ -26,17 +29,12 @@ export class LockInterceptor implements NestInterceptor {
 const isAsyncGenerator = (value: unknown): value is AsyncGenerator =>
   types.isGeneratorObject(value) && Symbol.asyncIterator in value;
 
-/** The body of a generator runs where the generator is read. */
-function generatorInside(
-  inside: ReturnType<typeof AsyncLocalStorage.snapshot>,
-  generator: AsyncGenerator,
-): AsyncIterableIterator<unknown> {
-  return {
-    next: (...sent) => inside(() => generator.next(...sent)),
-    return: (value) => inside(() => generator.return(value)),
-    throw: (error) => inside(() => generator.throw(error)),
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
+/** Lets the body of a generator run inside the request, whoever reads it. It stays the same object, so Nest knows it. */
+function readInside(inside: ReturnType<typeof AsyncLocalStorage.snapshot>, generator: AsyncGenerator): AsyncGenerator {
+  for (const name of ['next', 'return', 'throw'] as const) {
+    const method = generator[name].bind(generator) as (...args: unknown[]) => unknown;
+    const value = (...args: unknown[]): unknown => inside(method, ...args);
+    Object.defineProperty(generator, name, { configurable: true, writable: true, value });
+  }
+  return generator;
 }

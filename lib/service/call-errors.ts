@@ -8,7 +8,6 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { shown } from '../errors/messages.js';
-import { coversAllKeys } from '../errors/store-outage.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { RequestPort } from './request-port.js';
 
@@ -48,13 +47,13 @@ export class CallErrors {
 
   /** Returns the reply to a question about a key. If there is none, the work of a lock that asks may be half done. */
   async replyTo<T>(question: Promise<T>): Promise<T> {
-    const { requests, outage, isEnding } = this.#parts;
+    const { requests, outage } = this.#parts;
     try {
       return await question;
     } catch (error) {
       if (!isLockError(error) || !(error instanceof LockUnavailableError)) throw error;
       const own = this.#ownOf(error);
-      if (outage?.isLogged && !isEnding()) outage.failed(own, coversAllKeys(error));
+      if (outage?.isLogged) outage.failed(own);
       throw requests.attachError(own);
     }
   }
@@ -69,7 +68,7 @@ export class CallErrors {
     if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return requests.attachError(error);
     const own = this.#ownOf(error);
     // A lease that is too short for one call is no outage.
-    if (!isEnding() && !(error instanceof TooSlowError)) outage?.failed(own, coversAllKeys(error));
+    if (!isEnding() && !(error instanceof TooSlowError)) outage?.failed(own);
     return requests.attachError(own);
   }
 

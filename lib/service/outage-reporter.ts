@@ -47,10 +47,10 @@ export class OutageReporter {
     this.subscriptions = new SubscriptionReporter(log);
   }
 
-  /** Whether the log tells of an outage that goes on: its server is gone, or the last calls have failed just now. */
+  /** Whether the log tells of an outage that goes on: its server is gone, or a call has failed just now. */
   get isLogged(): boolean {
-    if (!this.#outage || this.#outage.workingSince !== undefined) return false;
-    return this.#outage.server !== undefined || now() - this.#outage.lastFailedAt <= SAME_OUTAGE_MS;
+    const outage = this.#outage;
+    return outage !== undefined && (outage.server !== undefined || now() - outage.lastFailedAt <= SAME_OUTAGE_MS);
   }
 
   /** @param line says what is wrong, as a sentence */
@@ -69,15 +69,10 @@ export class OutageReporter {
     this.#outage = { ...beginningAt(time), ...this.#outage, lastFailedAt: time, server };
   }
 
-  /**
-   * Counts a call that got no lock, because the store did not reply or refused.
-   *
-   * @param coversAllKeys whether calls for all other keys fail, too: then one that works says that the outage is over
-   */
-  failed(error: LockUnavailableError, coversAllKeys = false): void {
+  /** Counts a call that got no lock, because the store did not reply or refused. */
+  failed(error: LockUnavailableError): void {
     this.begin(`A lock can't be acquired: ${error.detail}`);
     error.isReported = true;
-    if (coversAllKeys) this.#quietMs = QUIET_MS;
     const outage = this.#outage!;
     outage.failed++;
     outage.lastFailedAt = now();
@@ -102,7 +97,8 @@ export class OutageReporter {
    */
   unrenewed({ detail }: LockUnavailableError): void {
     const time = now();
-    if (this.isLogged || time < this.#unrenewedAt + SUMMARY_EVERY_MS) return;
+    const isKnown = this.isLogged && this.#outage?.workingSince === undefined;
+    if (isKnown || time < this.#unrenewedAt + SUMMARY_EVERY_MS) return;
     this.#unrenewedAt = time;
     this.#log.warn(`A held lock can't be renewed, and is lost when its lease is over: ${detail}`);
   }
@@ -110,6 +106,10 @@ export class OutageReporter {
   /** Notes that the store has replied to a call. */
   succeeded(): void {
     if (!this.#outage) return;
+    const { server, workingSince, lastFailedAt } = this.#outage;
+    // Nobody knows how long it lasted.
+    if (server === undefined && workingSince === undefined && now() - lastFailedAt > SUMMARY_EVERY_MS)
+      return this.#endAt(undefined);
     this.#outage.isPartial = true;
     this.#outage.workingSince ??= now();
     if (now() - this.#outage.lastFailedAt >= this.#quietMs) this.#endAt(this.#outage.workingSince);
@@ -135,21 +135,26 @@ export class OutageReporter {
   }
 
   /** @param noticedAt when it is known that it is over, at the latest now */
-  #endAt(time: number, noticedAt = Infinity): void {
+  #endAt(time: number | undefined, noticedAt = Infinity): void {
     this.#workedAt = Math.min(noticedAt, now());
-    this.end('Locks can be acquired again', undefined, time);
+    this.#end('Locks can be acquired again', time);
   }
 
   /**
    * @param what is right again, as a sentence without its full stop
    * @param server that can be reached again: it ends only an outage that it began
-   * @param time since when it is right again
    */
-  end(what: string, server?: string, time = now()): void {
+  end(what: string, server?: string): void {
+    if (server === undefined || this.#outage?.server === server) this.#end(what, now());
+  }
+
+  /** @param time since when it is right again, if that is known */
+  #end(what: string, time: number | undefined): void {
     const outage = this.#outage;
-    if (!outage || (server !== undefined && outage.server !== server)) return;
+    if (!outage) return;
     this.#outage = undefined;
-    this.#log.log(`${what}, after ${shownDuration(time - outage.since)}; ${failedCalls(outage)}.`);
+    const duration = time === undefined ? '' : `, after ${shownDuration(time - outage.since)}`;
+    this.#log.log(`${what}${duration}; ${failedCalls(outage)}.`);
   }
 
   close(): void {

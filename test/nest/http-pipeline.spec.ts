@@ -131,7 +131,7 @@ class AccountsController {
   @Post('tenant/:id')
   @UseInterceptors(Tenant, LockInterceptor)
   tenant() {
-    return of(tenant.getStore()).pipe(map((seen) => [seen, tenant.getStore()]));
+    return of(tenant.getStore());
   }
 
   @Post('plain/:id')
@@ -270,7 +270,7 @@ describe.each(PLATFORMS)('on %s', (_platform, adapter) => {
     'LockInterceptor keeps the context of an interceptor before it, with http: %s',
     async (http) => {
       await start({ imports: [LOCKS({ http })] });
-      expect((await post('tenant/42').expect(201)).body).toEqual(['ACME', 'ACME']);
+      expect((await post('tenant/42').expect(201)).text).toBe('ACME');
     },
   );
 

@@ -111,6 +111,22 @@ class Payments {
     await this.locks.withLock('busy', () => undefined);
   }
 
+  @Post('refused')
+  async refused() {
+    const busy = ['busy', 'busy too'].map((key) => this.locks.withLock(key, () => undefined));
+    const [first] = await Promise.allSettled(busy);
+    throw (first as PromiseRejectedResult).reason;
+  }
+
+  @Post('later')
+  @UseFilters(ProblemFilter)
+  async later() {
+    const busy = this.locks.withLock('busy', () => undefined).catch((error: LockError) => error);
+    const error = await busy;
+    await this.pay();
+    throw error as Error;
+  }
+
   @Post('generator')
   @UseInterceptors(LockInterceptor)
   async *generator() {
@@ -171,6 +187,22 @@ describe.each(PLATFORMS)('A lock error after other locked work of its request, o
     const { body } = await post('/locked').expect(423);
     held.assertHeld();
     expect(body).toEqual({ retryable: false });
+  });
+
+  it('is not retryable for a filter where the work comes after the error', async () => {
+    await using held = await start();
+    const { headers, body } = await post('/later').expect(409);
+    held.assertHeld();
+    expect([headers['retry-after'], body]).toMatchObject([undefined, { retryable: false }]);
+  });
+
+  it('is retryable where all work of the request was refused', async () => {
+    await using held = await start();
+    await using too = await app.get(LockService).lock('busy too');
+    const { headers, body } = await post('/refused').expect(409);
+    expect([headers['retry-after'], body]).toMatchObject(['1', { retryable: true }]);
+    held.assertHeld();
+    too.assertHeld();
   });
 
   it('is not retryable for an interceptor that would call the handler again', async () => {

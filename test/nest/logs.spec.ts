@@ -419,14 +419,29 @@ describe('News of an outage that no call tells of any more', () => {
     ]);
   });
 
+  it('a call that works much later does not say how long it was', () => {
+    const outage = news();
+    outage.failed(OOM);
+    time += 10 * MINUTE;
+    outage.succeeded();
+    expect(lines).toEqual(["A lock can't be acquired: Out of memory.", 'Locks can be acquired again; 1 call failed.']);
+  });
+
+  it('a question about a key that fails beside calls that work counts in it', () => {
+    const outage = news();
+    outage.failed(OOM);
+    outage.succeeded();
+    expect(outage.isLogged).toBe(true);
+  });
+
   it('a call that fails long after one that has worked begins another one', () => {
     const outage = news();
     for (let blip = 0; blip < 2; blip++) {
       outage.failed(OOM);
       time += 500;
       outage.succeeded();
-      expect(outage.isLogged).toBe(false);
       time += 60 * MINUTE;
+      expect(outage.isLogged).toBe(false);
     }
     outage.failed(OOM);
     expect(lines).toEqual([
@@ -440,20 +455,6 @@ describe('News of an outage that no call tells of any more', () => {
 });
 
 describe('News of outages in a row', () => {
-  it('each outage of all keys has two lines', () => {
-    const outage = news();
-    for (let seconds = 0; seconds < 24; seconds++) {
-      time += 1_000;
-      if (seconds % 6 < 3) outage.failed(new LockUnavailableError('Down.'), true);
-      else outage.succeeded();
-    }
-    expect(lines).toEqual(
-      Array(4)
-        .fill(["A lock can't be acquired: Down.", 'Locks can be acquired again, after 3.0 s; 3 calls failed.'])
-        .flat(),
-    );
-  });
-
   it('a minute without any lock after one with some says since when there is none', () => {
     const outage = news();
     for (const until = time + 150_000; time <= until; time += 500) {

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Inject, Injectable, type ModuleMetadata, type Provider } from '@nestjs/common';
+import { lastValueFrom, Observable, of } from 'rxjs';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockNotWiredError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
@@ -61,6 +62,11 @@ it('a method whose LockService is a mock that returns nothing returns nothing, w
     }
 
     @WithLock('job:<id>')
+    watch(id: string): Observable<string> {
+      return of(id);
+    }
+
+    @WithLock('job:<id>')
     find(id: string): Promise<string> | AsyncIterator<string> {
       return Promise.resolve(id);
     }
@@ -71,7 +77,9 @@ it('a method whose LockService is a mock that returns nothing returns nothing, w
   }).compile();
   open.push(module);
   const plain = module.get(Plain);
-  expect([await plain.run('7'), plain.find('7')]).toEqual([undefined, undefined]);
+  expect([await plain.run('7'), await lastValueFrom(plain.watch('7')), plain.find('7')]).toEqual(
+    Array(3).fill(undefined),
+  );
 });
 
 describe('a subclass', () => {

@@ -10,7 +10,8 @@ import { throwInto } from './throw-into.js';
 export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unknown>): Observable<unknown> {
   return new Observable((subscriber) => {
     const unsubscribed = new AbortController();
-    call(unsubscribed.signal).then(
+    // A mock of a LockService may return nothing.
+    Promise.resolve(call(unsubscribed.signal)).then(
       (result) => {
         if (subscriber.closed) return leaveUnread(result);
         if (isObservable(result)) return void subscriber.add(result.subscribe(subscriber));

@@ -19,8 +19,8 @@ export interface QuorumNode extends LockStore {
 export interface Question<Reply> {
   /** Whether it decides without nodes that take much longer than the majority. */
   readonly isImpatient?: boolean;
-  /** In how many ms it is asked again. It waits that long for these nodes, and gives them the time they usually take. */
-  readonly againInMs?: number;
+  /** Whether it gives these nodes the time that they usually take. */
+  readonly awaitsUsual?: boolean;
   /** Whether it only looks and changes nothing on a node, so that `idle` does not wait for its replies. */
   readonly isLook?: boolean;
   /** Asks a node, or returns at once what its reply would be. */
@@ -43,9 +43,8 @@ export interface Round {
 
 /**
  * How long to wait for the other nodes when the replies of a majority decide nothing, in ms: twice as long as the
- * majority took, and at least this long. A renewal also waits for as long as the watchdog would until it asks again, and
- * until each node that does not hang has had twice the time that it usually takes: a lock is at stake, while other calls
- * just ask again.
+ * majority took, and at least this long. A renewal also waits until each node that does not hang has had twice the time
+ * that it usually takes: a lock is at stake, while other calls just ask again.
  */
 const LEAST_GRACE_MS = 20;
 
@@ -89,8 +88,7 @@ export class QuorumNodes {
       if (decided) return clearTimeout(grace);
       if (!question.isImpatient || replies < this.majority || awaited.size === 0 || grace) return;
       const tookMs = now() - askedAt;
-      const { againInMs } = question;
-      const usualMs = againInMs === undefined ? 0 : Math.max(againInMs, this.#patienceMs(awaited)) - tookMs;
+      const usualMs = question.awaitsUsual ? this.#patienceMs(awaited) - tookMs : 0;
       // Timers run before sockets are read: after a stall of the process, the replies may be there already.
       grace = setTimeout(() => setImmediate(() => look(true)), Math.max(LEAST_GRACE_MS, 2 * tookMs, usualMs));
     };

@@ -7,15 +7,13 @@ interface Votes {
   gone: number;
 }
 
-/** After which part of a lease the watchdog renews again what was not renewed. */
-const AGAIN_AFTER = 1 / 20;
-
 /** Whether a node is known to keep a lock, so that its renewal there counts. */
 export type IsGrantedOn = (lock: OwnedLock, at: number) => boolean;
 
 /** Renews many locks on a majority of the nodes. Each lock has a majority of its own. */
 export class QuorumRenewal implements Question<RenewalOutcome> {
   readonly isImpatient = true;
+  readonly awaitsUsual = true;
   readonly #nodes: QuorumNodes;
   readonly #votes: ReadonlyMap<OwnedLock, Votes>;
   readonly #isGrantedOn: IsGrantedOn;
@@ -43,10 +41,6 @@ export class QuorumRenewal implements Question<RenewalOutcome> {
    */
   static of(nodes: QuorumNodes, locks: readonly OwnedLock[], isGrantedOn: IsGrantedOn): Promise<RenewalOutcome> {
     return new Promise((resolve, reject) => nodes.put(new QuorumRenewal(nodes, locks, isGrantedOn, resolve, reject)));
-  }
-
-  get againInMs(): number {
-    return AGAIN_AFTER * Math.min(...[...this.#votes.keys()].map(({ leaseMs }) => leaseMs));
   }
 
   ask(node: QuorumNode): Promise<RenewalOutcome> {
