@@ -124,14 +124,11 @@ export class OutageReporter {
   #endEarlier(time: number, server: string | undefined): void {
     if (!this.#outage || this.#outage.server !== undefined) return;
     const { workingSince, failingSince, workedAt, lastFailedAt } = this.#outage;
-    const quietMs = time - lastFailedAt;
-    if (workingSince !== undefined) {
-      if (server !== undefined || quietMs >= this.#quietMs) this.#endAt(workingSince, lastFailedAt + this.#quietMs);
-    } else if (quietMs > (server === undefined ? SUMMARY_EVERY_MS : SAME_OUTAGE_MS)) {
-      this.#outage = undefined;
-    } else if (server !== undefined && workedAt !== undefined && time - failingSince <= SAME_OUTAGE_MS) {
-      this.#endAt(workedAt);
-    }
+    const isOld = time - lastFailedAt > (server === undefined ? SUMMARY_EVERY_MS : SAME_OUTAGE_MS);
+    if (server === undefined && !isOld) return;
+    if (workingSince !== undefined) this.#endAt(workingSince, lastFailedAt + this.#quietMs);
+    else if (isOld) this.#outage = undefined;
+    else if (workedAt !== undefined && time - failingSince <= SAME_OUTAGE_MS) this.#endAt(workedAt);
   }
 
   /** @param noticedAt when it is known that it is over, at the latest now */
