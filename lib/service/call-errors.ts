@@ -8,6 +8,7 @@ import { LockOptionsError } from '../errors/lock-options.error.js';
 import { LockTimeoutError } from '../errors/lock-timeout.error.js';
 import { LockUnavailableError } from '../errors/lock-unavailable.error.js';
 import { shown } from '../errors/messages.js';
+import { coverageOf } from '../errors/store-outage.js';
 import type { OutageReporter } from './outage-reporter.js';
 import type { RequestPort } from './request-port.js';
 
@@ -53,7 +54,11 @@ export class CallErrors {
     } catch (error) {
       if (!isLockError(error) || !(error instanceof LockUnavailableError)) throw error;
       const own = this.#ownOf(error);
-      if (outage?.isLogged) outage.failed(own);
+      if (outage?.isLogged) {
+        // Another one may be about this key or this question alone.
+        if (coverageOf(error)) outage.failed(own);
+        else own.isReported = true;
+      }
       throw requests.attachError(own);
     }
   }

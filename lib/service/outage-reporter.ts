@@ -6,6 +6,9 @@ import { SubscriptionReporter } from './subscription-reporter.js';
 /** How often a long outage is reported again, in ms. */
 const SUMMARY_EVERY_MS = 60_000;
 
+/** After how long without a call nobody knows how long an outage lasted, in ms: longer than jobs pause that run each minute. */
+const FORGOTTEN_MS = 90_000;
+
 /** A server that becomes unreachable this soon after calls began to fail is taken for the cause, in ms. */
 const SAME_OUTAGE_MS = 10_000;
 
@@ -108,7 +111,7 @@ export class OutageReporter {
     if (!this.#outage) return;
     const { server, workingSince, lastFailedAt } = this.#outage;
     // Nobody knows how long it lasted.
-    if (server === undefined && workingSince === undefined && now() - lastFailedAt > SUMMARY_EVERY_MS)
+    if (server === undefined && workingSince === undefined && now() - lastFailedAt > FORGOTTEN_MS)
       return this.#endAt(undefined);
     this.#outage.isPartial = true;
     this.#outage.workingSince ??= now();
@@ -124,7 +127,7 @@ export class OutageReporter {
   #endEarlier(time: number, server: string | undefined): void {
     if (!this.#outage || this.#outage.server !== undefined) return;
     const { workingSince, failingSince, workedAt, lastFailedAt } = this.#outage;
-    const isOld = time - lastFailedAt > (server === undefined ? SUMMARY_EVERY_MS : SAME_OUTAGE_MS);
+    const isOld = time - lastFailedAt > (server === undefined ? FORGOTTEN_MS : SAME_OUTAGE_MS);
     if (server === undefined && !isOld) return;
     if (workingSince !== undefined) this.#endAt(workingSince, lastFailedAt + this.#quietMs);
     else if (isOld) this.#outage = undefined;

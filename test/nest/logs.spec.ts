@@ -163,7 +163,7 @@ it('the log has two lines of an outage of a store of the app, too', async () => 
   await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
   expect(lines).toEqual([
     "warn A lock can't be acquired: The disk is full.",
-    expect.stringMatching(/^log Locks can be acquired again, after \d\.\d s; 5 calls failed\.$/),
+    expect.stringMatching(/^log Locks can be acquired again, after \d\.\d s; 4 calls failed\.$/),
   ]);
 });
 
@@ -417,6 +417,19 @@ describe('News of an outage that no call tells of any more', () => {
       ...Array(2).fill("A lock can't be acquired: Out of memory."),
       'Locks can be acquired again, after 0.5 s; 1 call failed.',
     ]);
+  });
+
+  it('a job that runs each minute, now and then a little late, makes one outage', () => {
+    const outage = news();
+    for (const lateMs of [0, 13, 0, 1, 5]) {
+      outage.failed(OOM);
+      time += MINUTE + lateMs;
+    }
+    outage.succeeded();
+    time += 1_000;
+    outage.succeeded();
+    expect(lines.filter((line) => line.startsWith('A lock'))).toHaveLength(1);
+    expect(lines.at(-1)).toBe('Locks can be acquired again, after 5 min; 5 calls failed.');
   });
 
   it('a call that works much later does not say how long it was', () => {
