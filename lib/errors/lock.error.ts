@@ -153,8 +153,11 @@ export abstract class LockError extends HttpException {
    */
   considerRequest(): void {
     if (!this.retryable || !this.#hasWorked?.()) return;
-    this.message = halfDone(this.message);
-    Object.assign(this, { retryable: false, retryAfter: undefined });
+    // The app may have frozen it, or given it a message of its own.
+    const message: unknown = this.message;
+    if (typeof message === 'string') Reflect.set(this, 'message', halfDone(message));
+    Reflect.set(this, 'retryable', false);
+    Reflect.set(this, 'retryAfter', undefined);
   }
 
   get #replacingException(): HttpException | undefined {

@@ -8,15 +8,15 @@ import { requestOf, routeOf, sendsEvents } from './handler-names.js';
 const RETRY_AFTER_SECONDS = 1;
 
 /**
- * How many tries of a handler to remember that have failed. An interceptor may call it again without end; of tries that
- * run at once, the error of any may be sent.
+ * How many errors to remember. An interceptor may call a handler again without end; of tries that run at once, and of
+ * calls in one try, the error of any may be sent.
  */
-const MOST_TRIES = 8;
+const MOST_FAILURES = 8;
 
 /** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
 export const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
 
-/** The last error of a request, or of one try of its handler. */
+/** An error of a request, or of one try of its handler. */
 export interface Failure {
   /** Identifies the try. */
   readonly by: object;
@@ -63,8 +63,7 @@ class FailedResponse {
   }
 
   add(failure: Failure): void {
-    const others = this.#failures.filter(({ by, error }) => by !== failure.by && error !== failure.error);
-    this.#failures = [...others, failure].slice(-MOST_TRIES);
+    this.#failures = [...this.#failures.filter(({ error }) => error !== failure.error), failure].slice(-MOST_FAILURES);
   }
 
   has(error: LockError): boolean {
@@ -78,9 +77,13 @@ class FailedResponse {
     const response = this.#response;
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
     response.writeHead = (status: number, ...rest: unknown[]) => {
-      // The last one first: its `Retry-After` counts.
-      for (const failure of this.#failures.toReversed())
-        if (failure.error.isUsedAsResponse && failure.error.getStatus() === status) respondWith(failure, response);
+      const told = new Set<object>();
+      // The last one first: its `Retry-After` counts, and it is the one of its try.
+      for (const failure of this.#failures.toReversed()) {
+        if (told.has(failure.by) || !failure.error.isUsedAsResponse || failure.error.getStatus() !== status) continue;
+        told.add(failure.by);
+        respondWith(failure, response);
+      }
       this.#failures = [];
       return writeHead(status, ...rest);
     };

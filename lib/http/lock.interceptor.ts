@@ -1,5 +1,4 @@
 import { type CallHandler, type ExecutionContext, Injectable, type NestInterceptor } from '@nestjs/common';
-import { AsyncLocalStorage } from 'node:async_hooks';
 import { types } from 'node:util';
 import { map, Observable } from 'rxjs';
 import { insideRequest } from './http-request.js';
@@ -16,10 +15,9 @@ export class LockInterceptor implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
     // Nest calls the handler in the context of handle(), and reads what that returns in the context of the reader.
     return insideRequest(context, () => {
-      const inside = AsyncLocalStorage.snapshot();
       const response = next
         .handle()
-        .pipe(map((result: unknown) => (isAsyncGenerator(result) ? readInside(inside, result) : result)));
+        .pipe(map((result: unknown) => (isAsyncGenerator(result) ? readInside(context, result) : result)));
       return new Observable((subscriber) => insideRequest(context, () => response.subscribe(subscriber)));
     });
   }
@@ -30,11 +28,12 @@ const isAsyncGenerator = (value: unknown): value is AsyncGenerator =>
   types.isGeneratorObject(value) && Symbol.asyncIterator in value;
 
 /** Lets the body of a generator run inside the request, whoever reads it. It stays the same object, so Nest knows it. */
-function readInside(inside: ReturnType<typeof AsyncLocalStorage.snapshot>, generator: AsyncGenerator): AsyncGenerator {
+function readInside(context: ExecutionContext, generator: AsyncGenerator): AsyncGenerator {
   for (const name of ['next', 'return', 'throw'] as const) {
     const method = generator[name].bind(generator) as (...args: unknown[]) => unknown;
-    const value = (...args: unknown[]): unknown => inside(method, ...args);
-    Object.defineProperty(generator, name, { configurable: true, writable: true, value });
+    const value = (...args: unknown[]): unknown => insideRequest(context, () => method(...args));
+    // One that is frozen is read where its reader is.
+    Reflect.defineProperty(generator, name, { configurable: true, writable: true, value });
   }
   return generator;
 }

@@ -150,10 +150,10 @@ export class LockService {
       settled?.(false);
       return this.#errors.refuse(error, options?.signal);
     }
-    settled?.(true);
     const node = this.#context.enter(lock);
     let value: T;
     try {
+      settled?.(true);
       // The process may have been stopped since it got the lock.
       lock.assertHeld();
       value = await this.#context.run(node, (lock) => startIfLazy(work(lock)));

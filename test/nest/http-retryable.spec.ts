@@ -127,6 +127,25 @@ class Payments {
     throw error as Error;
   }
 
+  @Post('frozen')
+  async frozen() {
+    const busy = this.locks.withLock('busy', () => undefined);
+    const error: unknown = await busy.catch((error: LockError) => Object.freeze(error));
+    await this.pay();
+    return isLockError(error) && error.code;
+  }
+
+  @Post('asked')
+  @UseFilters(ProblemFilter)
+  async asked() {
+    try {
+      await this.locks.withLock('busy', () => undefined);
+    } catch (error) {
+      await this.locks.isLocked('a').catch(() => false);
+      throw error;
+    }
+  }
+
   @Post('generator')
   @UseInterceptors(LockInterceptor)
   async *generator() {
@@ -203,6 +222,21 @@ describe.each(PLATFORMS)('A lock error after other locked work of its request, o
     expect([headers['retry-after'], body]).toMatchObject(['1', { retryable: true }]);
     held.assertHeld();
     too.assertHeld();
+  });
+
+  it('does not end the work that comes after it when the app has frozen it', async () => {
+    await using held = await start();
+    expect((await post('/frozen').expect(201)).text).toBe('LOCK_TIMEOUT');
+    held.assertHeld();
+    expect([paid, await app.get(LockService).isLocked('payment')]).toEqual([1, false]);
+  });
+
+  it('has Retry-After under a filter of the app though a question about a key has failed since', async () => {
+    await using held = await start();
+    store.isLocked = () => Promise.reject(new LockUnavailableError('The disk is full.'));
+    const { headers } = await post('/asked').expect(409);
+    held.assertHeld();
+    expect(headers['retry-after']).toBe('1');
   });
 
   it('is not retryable for an interceptor that would call the handler again', async () => {
