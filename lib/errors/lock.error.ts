@@ -144,14 +144,14 @@ export abstract class LockError extends HttpException {
 
   #becomesResponse(): void {
     this.#isUsedAsResponse = true;
-    this.considerRequest();
+    this.forbidRetryAfterWork();
   }
 
   /**
    * Is not retryable any more if its request has done work that another try of the request would repeat, or waits for
    * some. @internal
    */
-  considerRequest(): void {
+  forbidRetryAfterWork(): void {
     if (!this.retryable || !this.#hasWorked?.()) return;
     // The app may have frozen it, or given it a message of its own.
     const message: unknown = this.message;

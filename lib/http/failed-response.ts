@@ -110,7 +110,7 @@ class FailedResponse {
     logFailure(failure, this.#response);
     const { error } = failure;
     const { message } = error;
-    if (error instanceof LockError) error.considerRequest();
+    if (error instanceof LockError) error.forbidRetryAfterWork();
     return event.replace(message, () => error.body.message);
   }
 }

@@ -27,7 +27,7 @@ export class LockInterceptor implements NestInterceptor {
 const isAsyncGenerator = (value: unknown): value is AsyncGenerator =>
   types.isGeneratorObject(value) && Symbol.asyncIterator in value;
 
-/** Lets the body of a generator run inside the request, whoever reads it. It stays the same object, so Nest knows it. */
+/** Lets the body of a generator run inside the request, whoever reads it. Nest knows it by its object, so that stays. */
 function readInside(context: ExecutionContext, generator: AsyncGenerator): AsyncGenerator {
   for (const name of ['next', 'return', 'throw'] as const) {
     const method = generator[name].bind(generator) as (...args: unknown[]) => unknown;

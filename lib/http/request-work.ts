@@ -14,7 +14,7 @@ export class RequestWork {
       this.#waiting--;
       if (!begins) return;
       this.#hasBegun = true;
-      for (const error of this.#errors.splice(0)) error.deref()?.considerRequest();
+      for (const error of this.#errors.splice(0)) error.deref()?.forbidRetryAfterWork();
     };
   }
 
@@ -27,7 +27,7 @@ export class RequestWork {
   judge(error: LockError, isResponse: boolean): void {
     error.mayBecomeResponse(() => this.#hasBegun || this.#waiting > 0);
     if (!isResponse) return;
-    if (this.#hasBegun) error.considerRequest();
+    if (this.#hasBegun) error.forbidRetryAfterWork();
     else this.#errors.push(new WeakRef(error));
   }
 }

@@ -52,10 +52,10 @@ export class CallErrors {
     try {
       return await question;
     } catch (error) {
-      if (!isLockError(error) || !(error instanceof LockUnavailableError)) throw error;
+      if (!isUnavailable(error)) throw error;
       const own = this.#ownOf(error);
       if (outage?.isLogged) {
-        // Another one may be about this key or this question alone.
+        // One that covers no keys may be about this question alone.
         if (coverageOf(error)) outage.failed(own);
         else own.isReported = true;
       }
@@ -70,7 +70,7 @@ export class CallErrors {
   #failed(error: unknown, signal: AbortSignal | undefined): unknown {
     const { requests, outage, isEnding } = this.#parts;
     const isReason = signal?.aborted && signal.reason === error;
-    if (isReason || !isLockError(error) || !(error instanceof LockUnavailableError)) return requests.attachError(error);
+    if (isReason || !isUnavailable(error)) return requests.attachError(error);
     const own = this.#ownOf(error);
     // A lease that is too short for one call is no outage.
     if (!isEnding() && !(error instanceof TooSlowError)) outage?.failed(own);
@@ -84,6 +84,10 @@ export class CallErrors {
     return nested || requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
   }
 }
+
+/** Asks first what can be asked of any value: somebody may throw one whose prototype can't be read. */
+const isUnavailable = (error: unknown): error is LockUnavailableError =>
+  isLockError(error) && error instanceof LockUnavailableError;
 
 /**
  * Makes the error of a call that lost its lock.

@@ -6,7 +6,9 @@ import { SubscriptionReporter } from './subscription-reporter.js';
 /** How often a long outage is reported again, in ms. */
 const SUMMARY_EVERY_MS = 60_000;
 
-/** After how long without a call nobody knows how long an outage lasted, in ms: longer than jobs pause that run each minute. */
+/**
+ * After how long without a call nobody knows how long an outage lasted, in ms. Jobs that run each minute pause for less.
+ */
 const FORGOTTEN_MS = 90_000;
 
 /** A server that becomes unreachable this soon after calls began to fail is taken for the cause, in ms. */
@@ -108,14 +110,12 @@ export class OutageReporter {
 
   /** Notes that the store has replied to a call. */
   succeeded(): void {
-    if (!this.#outage) return;
-    const { server, workingSince, lastFailedAt } = this.#outage;
-    // Nobody knows how long it lasted.
-    if (server === undefined && workingSince === undefined && now() - lastFailedAt > FORGOTTEN_MS)
-      return this.#endAt(undefined);
-    this.#outage.isPartial = true;
-    this.#outage.workingSince ??= now();
-    if (now() - this.#outage.lastFailedAt >= this.#quietMs) this.#endAt(this.#outage.workingSince);
+    const outage = this.#outage;
+    if (!outage) return;
+    if (outage.workingSince === undefined && isForgotten(outage)) return this.#endAt(undefined);
+    outage.isPartial = true;
+    outage.workingSince ??= now();
+    if (now() - outage.lastFailedAt >= this.#quietMs) this.#endAt(outage.workingSince);
   }
 
   /**
@@ -125,12 +125,11 @@ export class OutageReporter {
    * @param server that goes away now; undefined when a call fails
    */
   #endEarlier(time: number, server: string | undefined): void {
-    if (!this.#outage || this.#outage.server !== undefined) return;
-    const { workingSince, failingSince, workedAt, lastFailedAt } = this.#outage;
-    const isOld = time - lastFailedAt > (server === undefined ? FORGOTTEN_MS : SAME_OUTAGE_MS);
-    if (server === undefined && !isOld) return;
+    const outage = this.#outage;
+    if (!outage || outage.server !== undefined || (server === undefined && !isForgotten(outage))) return;
+    const { workingSince, failingSince, workedAt, lastFailedAt } = outage;
     if (workingSince !== undefined) this.#endAt(workingSince, lastFailedAt + this.#quietMs);
-    else if (isOld) this.#outage = undefined;
+    else if (time - lastFailedAt > SAME_OUTAGE_MS) this.#outage = undefined;
     else if (workedAt !== undefined && time - failingSince <= SAME_OUTAGE_MS) this.#endAt(workedAt);
   }
 
@@ -171,6 +170,10 @@ const beginningAt = (time: number): Omit<Outage, 'lastFailedAt' | 'server'> => (
   workedAt: undefined,
   reportedAt: time,
 });
+
+/** Whether no call has told of it for so long that it may be over. */
+const isForgotten = ({ server, lastFailedAt }: Outage): boolean =>
+  server === undefined && now() - lastFailedAt > FORGOTTEN_MS;
 
 /** Writes a duration in ms as people do. */
 export function shownDuration(ms: number): string {

@@ -77,18 +77,21 @@ class Payments {
     await this.locks.withLock('payment', () => paid++);
   }
 
-  @Post('problem')
-  @UseFilters(ProblemFilter)
-  async problem() {
+  async payAndFail(): Promise<void> {
     await this.pay();
     await this.locks.withLock('busy', () => undefined);
   }
 
+  @Post('problem')
+  @UseFilters(ProblemFilter)
+  problem() {
+    return this.payAndFail();
+  }
+
   @Post('locked')
   @UseFilters(LockedFilter)
-  async locked() {
-    await this.pay();
-    await this.locks.withLock('busy', () => undefined);
+  locked() {
+    return this.payAndFail();
   }
 
   @Post('question')
@@ -106,9 +109,8 @@ class Payments {
 
   @Post('again')
   @UseInterceptors(Retrying)
-  async again() {
-    await this.pay();
-    await this.locks.withLock('busy', () => undefined);
+  again() {
+    return this.payAndFail();
   }
 
   @Post('refused')
@@ -121,10 +123,11 @@ class Payments {
   @Post('later')
   @UseFilters(ProblemFilter)
   async later() {
-    const busy = this.locks.withLock('busy', () => undefined).catch((error: LockError) => error);
-    const error = await busy;
-    await this.pay();
-    throw error as Error;
+    try {
+      await this.locks.withLock('busy', () => undefined);
+    } finally {
+      await this.pay();
+    }
   }
 
   @Post('frozen')

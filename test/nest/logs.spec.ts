@@ -7,6 +7,7 @@ import { Redis } from 'ioredis';
 import request from 'supertest';
 import { until } from '../support/deferred.js';
 import { type RedisServer, startRedis } from '../support/redis/redis-server.js';
+import { storeOutage } from '../../lib/errors/store-outage.js';
 import { OutageReporter } from '../../lib/service/outage-reporter.js';
 import { SubscriptionReporter } from '../../lib/service/subscription-reporter.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -148,7 +149,10 @@ it('the log has two lines of an outage of one of several masters, too', async ()
   await Promise.all(servers.map((server) => server.stop()));
 });
 
-it('the log has two lines of an outage of a store of the app, too', async () => {
+it.each([
+  ['counts a question that shows it', storeOutage, 5],
+  ['counts no question that may fail for its own key', (error: LockUnavailableError) => error, 4],
+])('the log has two lines of an outage of a store of the app, too, and %s', async (_what, ofQuestion, calls) => {
   const store = new MemoryLockStore();
   const acquire = store.acquire.bind(store);
   app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store })], controllers: [Accounts] });
@@ -157,13 +161,13 @@ it('the log has two lines of an outage of a store of the app, too', async () => 
   store.acquire = () => Promise.reject(new LockUnavailableError('The disk is full.'));
   for (let i = 0; i < 3; i++) await expect(locks.lock('a')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
   await request(app.getHttpServer()).post('/accounts/1/withdraw').expect(503);
-  store.isLocked = () => Promise.reject(new LockUnavailableError('The disk is full.'));
+  store.isLocked = () => Promise.reject(ofQuestion(new LockUnavailableError('The disk is full.')));
   await request(app.getHttpServer()).get('/accounts/1/locked').expect(503);
   store.acquire = acquire;
   await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
   expect(lines).toEqual([
     "warn A lock can't be acquired: The disk is full.",
-    expect.stringMatching(/^log Locks can be acquired again, after \d\.\d s; 4 calls failed\.$/),
+    expect.stringMatching(new RegExp(`^log Locks can be acquired again, after \\d\\.\\d s; ${calls} calls failed\\.$`)),
   ]);
 });
 
@@ -440,7 +444,7 @@ describe('News of an outage that no call tells of any more', () => {
     expect(lines).toEqual(["A lock can't be acquired: Out of memory.", 'Locks can be acquired again; 1 call failed.']);
   });
 
-  it('a question about a key that fails beside calls that work counts in it', () => {
+  it('the log still tells of one right after a call, such as for another key, has worked', () => {
     const outage = news();
     outage.failed(OOM);
     outage.succeeded();

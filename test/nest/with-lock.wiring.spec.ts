@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { Inject, Injectable, type ModuleMetadata, type Provider } from '@nestjs/common';
-import { lastValueFrom, Observable, of } from 'rxjs';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { CurrentLock, type Lock, LockNotWiredError, LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule, MemoryLockStore } from 'nest-redis-lock/testing';
+import { lastValueFrom, Observable, of } from 'rxjs';
 
 const open: TestingModule[] = [];
 
@@ -53,7 +53,7 @@ describe('two apps in one process', () => {
   });
 });
 
-it('a method whose LockService is a mock that returns nothing returns nothing, whatever its kind', async () => {
+it('a call gives undefined where LockService is a mock that returns nothing, whatever the method returns', async () => {
   @Injectable()
   class Plain {
     @WithLock('job:<id>')
@@ -77,9 +77,8 @@ it('a method whose LockService is a mock that returns nothing returns nothing, w
   }).compile();
   open.push(module);
   const plain = module.get(Plain);
-  expect([await plain.run('7'), await lastValueFrom(plain.watch('7')), plain.find('7')]).toEqual(
-    Array(3).fill(undefined),
-  );
+  const results = [await plain.run('7'), await lastValueFrom(plain.watch('7')), await plain.find('7')];
+  expect(results).toEqual([undefined, undefined, undefined]);
 });
 
 describe('a subclass', () => {

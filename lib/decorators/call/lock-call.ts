@@ -57,13 +57,16 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
         });
       };
       return unsubscribed
-        ? endedBy(unsubscribed, lockOptions, (options) => locks.withLock(key, work, options))
-        : locks.withLock(key, work, lockOptions);
+        ? endedBy(unsubscribed, lockOptions, (options) => orNothing(locks.withLock(key, work, options)))
+        : orNothing(locks.withLock(key, work, lockOptions));
     } catch (error) {
       return rejectLater(error);
     }
   };
 }
+
+/** A mock of a `LockService` may return no promise. */
+const orNothing = (result: Promise<unknown> | undefined): Promise<unknown> => result ?? Promise.resolve(undefined);
 
 function callWithFallback(method: CalledMethod): LockCall {
   const call = callOrThrow(method);

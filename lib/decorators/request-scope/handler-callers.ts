@@ -4,7 +4,7 @@ import { methodName } from '../method/method-name.js';
 import { ownMethod } from '../source/class-text.js';
 import { interceptorsOf } from './lock-routes.js';
 
-/** The decorators that call what a handler returns, by the name of the interceptor that they bind: of ts-rest and oRPC. */
+/** The decorators of ts-rest and oRPC that call what a handler returns, by the name of the interceptor that they bind. */
 const CALLERS: ReadonlyMap<unknown, string> = new Map([
   ['TsRestHandlerInterceptor', '@TsRestHandler'],
   ['ImplementInterceptor', '@Implement'],

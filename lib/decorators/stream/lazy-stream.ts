@@ -10,8 +10,7 @@ import { throwInto } from './throw-into.js';
 export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unknown>): Observable<unknown> {
   return new Observable((subscriber) => {
     const unsubscribed = new AbortController();
-    // A mock of a LockService may return nothing.
-    Promise.resolve(call(unsubscribed.signal)).then(
+    call(unsubscribed.signal).then(
       (result) => {
         if (subscriber.closed) return leaveUnread(result);
         if (isObservable(result)) return void subscriber.add(result.subscribe(subscriber));
@@ -28,10 +27,8 @@ export function lazyObservable(call: (unsubscribed: AbortSignal) => Promise<unkn
  * Lets a promise of an async iterator be read as the iterator itself, because the method may be declared to return one.
  * So can what a tracer around the method makes of it by `then()` or `finally()`.
  */
-export function promiseOrIterator(promise: Promise<unknown>): IterablePromise;
-export function promiseOrIterator(promise: Promise<unknown> | undefined): IterablePromise | undefined {
-  // A mock of a LockService may return nothing.
-  return promise && Object.assign(promise, ITERABLE);
+export function promiseOrIterator(promise: Promise<unknown>): IterablePromise {
+  return Object.assign(promise, ITERABLE);
 }
 
 type IterablePromise = Promise<unknown> & AsyncIterable<unknown>;
