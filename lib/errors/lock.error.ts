@@ -40,6 +40,9 @@ interface LockErrorFacts {
 export const TRY_AGAIN = '. Try again in a moment.';
 export const HALF_DONE = ', and part of the work may be done. Check its result before trying again.';
 
+/** How many of its requests an error remembers: an app may keep it in a cache. */
+const MOST_REQUESTS = 32;
+
 const BRAND = Symbol.for('nest-redis-lock:error');
 
 /**
@@ -66,8 +69,8 @@ export abstract class LockError extends HttpException {
   #isUsedAsResponse = false;
   /** Whether the log has it already, such as in the summary of an outage. */
   #isReported = false;
-  /** Tells whether its request has done work, or waits for some, that a retry would repeat. */
-  #hasWorked: (() => boolean) | undefined;
+  /** Each tells whether one of its requests has done work, or waits for some, that a retry would repeat. */
+  #requests: readonly (() => boolean)[] = [];
   /** Makes the exception that the app sends instead, when somebody first needs it. */
   #replacement:
     { make: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
@@ -114,9 +117,12 @@ export abstract class LockError extends HttpException {
     return this.#isUsedAsResponse;
   }
 
-  /** Names the request whose response it may become. @internal */
+  /**
+   * Names a request whose response it may become. Where callers share the promise of one call, it has several.
+   * @internal
+   */
   mayBecomeResponse(hasWorked: () => boolean): void {
-    this.#hasWorked = hasWorked;
+    this.#requests = [...this.#requests.filter((other) => other !== hasWorked), hasWorked].slice(-MOST_REQUESTS);
   }
 
   /** Lets an exception of the app replace its status, body and message. @internal */
@@ -148,11 +154,16 @@ export abstract class LockError extends HttpException {
   }
 
   /**
-   * Is not retryable any more if its request has done work that another try of the request would repeat, or waits for
-   * some. @internal
+   * Is not retryable any more if one of its requests has done work that another try of the request would repeat, or
+   * waits for some. @internal
    */
   forbidRetryAfterWork(): void {
-    if (!this.retryable || !this.#hasWorked?.()) return;
+    if (this.#requests.some((hasWorked) => hasWorked())) this.forbidRetry();
+  }
+
+  /** @internal */
+  forbidRetry(): void {
+    if (!this.retryable) return;
     // The app may have frozen it, or given it a message of its own.
     const message: unknown = this.message;
     if (typeof message === 'string') Reflect.set(this, 'message', halfDone(message));
@@ -167,7 +178,8 @@ export abstract class LockError extends HttpException {
     // `make` may itself read the default status and body.
     replacement.make = undefined;
     replacement.exception = make();
-    if (replacement.exception) this.message = replacement.exception.message;
+    // The app may have frozen it.
+    if (replacement.exception) Reflect.set(this, 'message', replacement.exception.message);
     return replacement.exception;
   }
 }

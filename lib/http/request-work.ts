@@ -4,6 +4,7 @@ import type { LockError } from '../errors/lock.error.js';
 export class RequestWork {
   #hasBegun = false;
   #waiting = 0;
+  readonly #hasWorked = (): boolean => this.#hasBegun || this.#waiting > 0;
   /** The errors from before any has begun. */
   #errors: WeakRef<LockError>[] = [];
 
@@ -14,7 +15,7 @@ export class RequestWork {
       this.#waiting--;
       if (!begins) return;
       this.#hasBegun = true;
-      for (const error of this.#errors.splice(0)) error.deref()?.forbidRetryAfterWork();
+      for (const error of this.#errors.splice(0)) error.deref()?.forbidRetry();
     };
   }
 
@@ -25,9 +26,9 @@ export class RequestWork {
    * @param isResponse whether it can become the response as a whole, and not only the end of one that has begun
    */
   judge(error: LockError, isResponse: boolean): void {
-    error.mayBecomeResponse(() => this.#hasBegun || this.#waiting > 0);
+    error.mayBecomeResponse(this.#hasWorked);
     if (!isResponse) return;
-    if (this.#hasBegun) error.forbidRetryAfterWork();
+    if (this.#hasBegun) error.forbidRetry();
     else this.#errors.push(new WeakRef(error));
   }
 }

@@ -71,6 +71,8 @@ const stream = new EventEmitter();
 
 @Controller()
 class Payments {
+  private load = Promise.resolve();
+
   constructor(private readonly locks: LockService) {}
 
   async pay(): Promise<void> {
@@ -128,6 +130,24 @@ class Payments {
     } finally {
       await this.pay();
     }
+  }
+
+  @Post('shared')
+  async shared() {
+    this.load = once(stream, 'joined').then(() => this.locks.withLock('busy', () => undefined));
+    stream.emit('asked');
+    try {
+      await this.load;
+    } finally {
+      await once(stream, 'answered');
+      await this.pay();
+    }
+  }
+
+  @Post('joining')
+  joining() {
+    stream.emit('joined');
+    return this.load;
   }
 
   @Post('frozen')
@@ -225,6 +245,18 @@ describe.each(PLATFORMS)('A lock error after other locked work of its request, o
     expect([headers['retry-after'], body]).toMatchObject(['1', { retryable: true }]);
     held.assertHeld();
     too.assertHeld();
+  });
+
+  it('is not retryable for a request that works though it shares the error with one that does not', async () => {
+    await using held = await start();
+    const asked = once(stream, 'asked');
+    const working = post('/shared').expect(409).then();
+    await asked;
+    expect((await post('/joining').expect(409)).body).toMatchObject({ retryable: true });
+    stream.emit('answered');
+    const { headers, body } = await working;
+    expect([headers['retry-after'], body]).toMatchObject([undefined, { retryable: false }]);
+    held.assertHeld();
   });
 
   it('does not end the work that comes after it when the app has frozen it', async () => {
