@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
+import { performance } from 'node:perf_hooks';
 
 const NEVER = () => false;
 const ALWAYS = () => true;
@@ -14,6 +15,9 @@ class Flow {
   #holds;
   #onHeld = [];
   #onDropped;
+  /** What waits for its delay, in order. */
+  #delayed = [];
+  #delayedUntil = 0;
 
   constructor(to, { wire, way, drops, onDropped, holds = NEVER }) {
     this.#holds = holds;
@@ -63,9 +67,16 @@ class Flow {
   }
 
   #send(chunk) {
-    const send = () => this.#to.writable && this.#to.write(chunk);
-    if (this.#way.delayMs > 0) setTimeout(send, this.#way.delayMs);
-    else send();
+    const now = performance.now();
+    // A shorter delay overtakes nothing, as on a real connection.
+    this.#delayedUntil = Math.max(this.#delayedUntil, now + this.#way.delayMs);
+    if (this.#delayed.length === 0 && this.#delayedUntil <= now) return this.#write(chunk);
+    this.#delayed.push(chunk);
+    setTimeout(() => this.#write(this.#delayed.shift()), this.#delayedUntil - now);
+  }
+
+  #write(chunk) {
+    if (this.#to.writable) this.#to.write(chunk);
   }
 }
 
