@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http';
 // Not from '@nestjs/common' itself, which takes 100 ms to load: the command of this package has no other use for Nest.
 import { HttpException } from '@nestjs/common/exceptions/http.exception.js';
 import { setLazyStack, withoutTraces } from './error-stack.js';
+import { remember } from './remember.js';
 
 /** The stable code of each lock error. */
 export type LockErrorCode =
@@ -40,8 +41,8 @@ interface LockErrorFacts {
 export const TRY_AGAIN = '. Try again in a moment.';
 export const HALF_DONE = ', and part of the work may be done. Check its result before trying again.';
 
-/** How many of its requests an error remembers: an app may keep it in a cache. */
-const MOST_REQUESTS = 32;
+/** How often the status or body of an error has been read. */
+let uses = 0;
 
 const BRAND = Symbol.for('nest-redis-lock:error');
 
@@ -66,7 +67,9 @@ export abstract class LockError extends HttpException {
    * until the end of the holder's lease; one more for each waiter ahead; at most 60.
    */
   readonly retryAfter: number | undefined;
-  #isUsedAsResponse = false;
+  #usedAsResponse = 0;
+  /** Also where the app has frozen `retryable`. */
+  #isRetryForbidden = false;
   /** Whether the log has it already, such as in the summary of an outage. */
   #isReported = false;
   /** Each tells whether one of its requests has done work, or waits for some, that a retry would repeat. */
@@ -112,9 +115,12 @@ export abstract class LockError extends HttpException {
     this.#isReported = isReported;
   }
 
-  /** Whether somebody, such as an exception filter, has read its status or body. @internal */
-  get isUsedAsResponse(): boolean {
-    return this.#isUsedAsResponse;
+  /**
+   * 0 until somebody, such as an exception filter, has read its status or body: larger for one that was read later.
+   * @internal
+   */
+  get usedAsResponse(): number {
+    return this.#usedAsResponse;
   }
 
   /**
@@ -122,7 +128,7 @@ export abstract class LockError extends HttpException {
    * @internal
    */
   mayBecomeResponse(hasWorked: () => boolean): void {
-    this.#requests = [...this.#requests.filter((other) => other !== hasWorked), hasWorked].slice(-MOST_REQUESTS);
+    if (!this.#requests.includes(hasWorked)) this.#requests = remember(this.#requests, hasWorked);
   }
 
   /** Lets an exception of the app replace its status, body and message. @internal */
@@ -133,7 +139,7 @@ export abstract class LockError extends HttpException {
   /** The default body of the HTTP response. @internal */
   get body(): LockErrorBody {
     const body = super.getResponse() as LockErrorBody;
-    if (this.retryable === body.retryable) return body;
+    if (!this.#isRetryForbidden) return body;
     const { statusCode, code, message, error } = body;
     return { statusCode, code, message: halfDone(message), error, retryable: false };
   }
@@ -149,7 +155,7 @@ export abstract class LockError extends HttpException {
   }
 
   #becomesResponse(): void {
-    this.#isUsedAsResponse = true;
+    this.#usedAsResponse = ++uses;
     this.forbidRetryAfterWork();
   }
 
@@ -164,6 +170,7 @@ export abstract class LockError extends HttpException {
   /** @internal */
   forbidRetry(): void {
     if (!this.retryable) return;
+    this.#isRetryForbidden = true;
     // The app may have frozen it, or given it a message of its own.
     const message: unknown = this.message;
     if (typeof message === 'string') Reflect.set(this, 'message', halfDone(message));

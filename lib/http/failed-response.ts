@@ -1,17 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionContext } from '@nestjs/common';
 import { LockError, type LockErrorCode } from '../errors/lock.error.js';
+import { remember } from '../errors/remember.js';
 import { logger } from '../log/logger.js';
 import { requestOf, routeOf, sendsEvents } from './handler-names.js';
 
 /** The `Retry-After` of an error that has none of its own, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
-
-/**
- * How many errors to remember. An interceptor may call a handler again without end; of tries that run at once, and of
- * calls in one try, the error of any may be sent.
- */
-const MOST_FAILURES = 8;
 
 /** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
 export const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
@@ -53,7 +48,7 @@ export function hasNoted(response: ServerResponse, error: LockError): boolean {
  */
 class FailedResponse {
   readonly #response: ServerResponse;
-  /** The last one at the end. */
+  /** Of tries that run at once, and of calls in one try, the error of any may be sent. The last one is at the end. */
   #failures: readonly Failure[] = [];
   #guardsHead = false;
   #guardsEvents = false;
@@ -63,7 +58,8 @@ class FailedResponse {
   }
 
   add(failure: Failure): void {
-    this.#failures = [...this.#failures.filter(({ error }) => error !== failure.error), failure].slice(-MOST_FAILURES);
+    const others = this.#failures.filter(({ error }) => error !== failure.error);
+    this.#failures = remember(others, failure);
   }
 
   has(error: LockError): boolean {
@@ -77,16 +73,24 @@ class FailedResponse {
     const response = this.#response;
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
     response.writeHead = (status: number, ...rest: unknown[]) => {
-      const told = new Set<object>();
-      // The last one first: its `Retry-After` counts, and it is the one of its try.
-      for (const failure of this.#failures.toReversed()) {
-        if (told.has(failure.by) || !failure.error.isUsedAsResponse || failure.error.getStatus() !== status) continue;
-        told.add(failure.by);
-        respondWith(failure, response);
-      }
+      const [sent, ...others] = this.#sentWith(status);
+      if (sent) respondWith(sent, response);
+      for (const other of others) logFailure(other, response);
       this.#failures = [];
       return writeHead(status, ...rest);
     };
+  }
+
+  /**
+   * Returns what may have been sent with a status, one failure of each try: first the one whose status or body was read
+   * last, as a handler may look at several errors and throw any of them.
+   */
+  #sentWith(status: number): Failure[] {
+    const tries = new Set<object>();
+    return this.#failures
+      .filter(({ error }) => error.usedAsResponse > 0)
+      .sort((one, other) => other.error.usedAsResponse - one.error.usedAsResponse)
+      .filter(({ by, error }) => error.getStatus() === status && !tries.has(by) && tries.add(by));
   }
 
   /**
@@ -127,7 +131,7 @@ export function logFailure({ error, context }: Failure, response: ServerResponse
 function respondWith(failure: Failure, response: ServerResponse): void {
   logFailure(failure, response);
   // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
-  const { retryable, retryAfter = RETRY_AFTER_SECONDS } = failure.error;
+  const { retryable, retryAfter = RETRY_AFTER_SECONDS } = failure.error.body;
   if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
   if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
 }

@@ -1,4 +1,5 @@
 import type { LockError } from '../errors/lock.error.js';
+import { remember } from '../errors/remember.js';
 
 /** The locked work of an HTTP request: what another try of the request would repeat. */
 export class RequestWork {
@@ -6,7 +7,7 @@ export class RequestWork {
   #waiting = 0;
   readonly #hasWorked = (): boolean => this.#hasBegun || this.#waiting > 0;
   /** The errors from before any has begun. */
-  #errors: WeakRef<LockError>[] = [];
+  #errors: readonly WeakRef<LockError>[] = [];
 
   /** @returns a function that tells whether work that was asked for begins, or was refused */
   ask(): (begins: boolean) => void {
@@ -15,7 +16,8 @@ export class RequestWork {
       this.#waiting--;
       if (!begins) return;
       this.#hasBegun = true;
-      for (const error of this.#errors.splice(0)) error.deref()?.forbidRetry();
+      for (const error of this.#errors) error.deref()?.forbidRetry();
+      this.#errors = [];
     };
   }
 
@@ -29,6 +31,6 @@ export class RequestWork {
     error.mayBecomeResponse(this.#hasWorked);
     if (!isResponse) return;
     if (this.#hasBegun) error.forbidRetry();
-    else this.#errors.push(new WeakRef(error));
+    else this.#errors = remember(this.#errors, new WeakRef(error));
   }
 }

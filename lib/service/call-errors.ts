@@ -46,19 +46,21 @@ export class CallErrors {
     throw own;
   }
 
-  /** Returns the reply to a question about a key. If there is none, the work of a lock that asks may be half done. */
-  async replyTo<T>(question: Promise<T>): Promise<T> {
+  /**
+   * Returns the reply to a question about a key. If there is none, the work of a lock that asks may be half done.
+   *
+   * @param isRepeatable whether the same question may be asked again, although the reply to this one was lost; default
+   *   true
+   */
+  async replyTo<T>(question: Promise<T>, { isRepeatable = true } = {}): Promise<T> {
     const { requests, outage } = this.#parts;
     try {
       return await question;
     } catch (error) {
       if (!isUnavailable(error)) throw error;
-      const own = this.#ownOf(error);
-      if (outage?.isLogged) {
-        // One that covers no keys may be about this question alone.
-        if (coverageOf(error)) outage.failed(own);
-        else own.isReported = true;
-      }
+      const own = this.#ownOf(error, isRepeatable);
+      // One that covers no keys may be about this question alone.
+      if (outage?.isLogged && coverageOf(error)) outage.questionFailed(own);
       throw requests.attachError(own);
     }
   }
@@ -78,9 +80,9 @@ export class CallErrors {
   }
 
   /** Makes the error of one call. One error may have failed several, and each of them gets its own answer. */
-  #ownOf(error: LockUnavailableError): LockUnavailableError {
+  #ownOf(error: LockUnavailableError, isRepeatable = true): LockUnavailableError {
     const { context, requests } = this.#parts;
-    const nested = context.isInside();
+    const nested = !isRepeatable || context.isInside();
     return nested || requests.changesErrors ? new LockUnavailableError(error.detail, error.cause, { nested }) : error;
   }
 }

@@ -245,12 +245,15 @@ export class LockService {
    * Both processes log who did it and why, with the key and the token.
    *
    * @returns false when nobody held it, or not that token
-   * @throws LockUnavailableError when the store does not answer
+   * @throws LockUnavailableError when the store does not answer: not retryable, as the key may have been released, and
+   *   somebody else may hold it now
    * @throws LockOptionsError for an unknown option, or a wrong value
    */
   async forceUnlock(key: string, options: ForceUnlockOptions = {}): Promise<boolean> {
     const checked = resolveForceOptions(options);
-    const tokens = await this.#errors.replyTo(forceUnlock(this.#store, checkedKey(key), checked));
+    // A second try could take the lock from the next holder.
+    const released = forceUnlock(this.#store, checkedKey(key), checked);
+    const tokens = await this.#errors.replyTo(released, { isRepeatable: false });
     if (!tokens) return false;
     const { token, by, reason } = checked;
     const unknown = { label: undefined, method: undefined, template: undefined };

@@ -62,16 +62,13 @@ export class OutageReporter {
   begin(line: string, server?: string): void {
     const time = now();
     this.#endEarlier(time, server);
+    const outage = this.#outage;
+    if (outage && (server === undefined || outage.server !== undefined)) return;
+    if (!this.isLogged) this.#log.warn(line);
     // A call may notice before the connection does that the server is gone.
-    const isKnown =
-      this.#outage &&
-      (server === undefined || this.#outage.server !== undefined || time - this.#outage.since > SAME_OUTAGE_MS);
-    if (isKnown) return;
-    if (!this.#outage) {
-      this.#log.warn(line);
-      this.#quietMs = time - this.#workedAt < LONG_QUIET_MS ? LONG_QUIET_MS : QUIET_MS;
-    }
-    this.#outage = { ...beginningAt(time), ...this.#outage, lastFailedAt: time, server };
+    else if (outage && time - outage.since > SAME_OUTAGE_MS) return;
+    if (!outage) this.#quietMs = time - this.#workedAt < LONG_QUIET_MS ? LONG_QUIET_MS : QUIET_MS;
+    this.#outage = { ...beginningAt(time), ...outage, lastFailedAt: time, server };
   }
 
   /** Counts a call that got no lock, because the store did not reply or refused. */
@@ -94,6 +91,16 @@ export class OutageReporter {
     const duration = shownDuration(now() - since);
     this.#log.warn(`${what} for ${duration} now, ${failedCalls(outage)} so far. The last: ${error.detail}`);
     outage.isPartial = false;
+  }
+
+  /**
+   * Counts a question about a key, which had no reply either. It does not keep an outage open after which calls work:
+   * its own reason may be another one, such as a missing right.
+   */
+  questionFailed(error: LockUnavailableError): void {
+    if (!this.#outage || this.#outage.workingSince === undefined) return this.failed(error);
+    this.#outage.failed++;
+    error.isReported = true;
   }
 
   /**
@@ -129,7 +136,7 @@ export class OutageReporter {
     if (!outage || outage.server !== undefined || (server === undefined && !isForgotten(outage))) return;
     const { workingSince, failingSince, workedAt, lastFailedAt } = outage;
     if (workingSince !== undefined) this.#endAt(workingSince, lastFailedAt + this.#quietMs);
-    else if (time - lastFailedAt > SAME_OUTAGE_MS) this.#outage = undefined;
+    else if (isForgotten(outage)) this.#outage = undefined;
     else if (workedAt !== undefined && time - failingSince <= SAME_OUTAGE_MS) this.#endAt(workedAt);
   }
 

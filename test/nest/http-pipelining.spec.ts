@@ -15,6 +15,7 @@ import { EventEmitter, once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { PassThrough, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { type PipeliningClient, pipeliningClient } from '../support/http/pipelining-client.js';
 import { PLATFORMS, startApp } from './http-app.js';
@@ -74,6 +75,14 @@ class Orders {
   async broken(@Res() response: { raw?: ServerResponse } & ServerResponse) {
     await this.#json();
     (response.raw ?? response).destroy();
+  }
+
+  /** Sends its answer by itself. */
+  @Get('request/sent')
+  @WithLock(KEY, { scope: 'request' })
+  async sent(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    events.emit('inside');
+    await pipeline(file, response.raw ?? response);
   }
 
   @Get('request/many/:number')
@@ -270,6 +279,13 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await until(async () => !(await isFree()));
     await client.leave();
     await until(isFree);
+  });
+
+  it('a handler that sends its answer by a pipeline ends when the client goes', async () => {
+    await insideBehind('sent');
+    await client.leave();
+    await until(isFree);
+    expect(file.destroyed).toBe(true);
   });
 
   it('a connection has one listener more, however many of its requests wait, and none later', async () => {

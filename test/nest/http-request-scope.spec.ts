@@ -444,6 +444,17 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
     expect([status, (body as { code: string }).code]).toEqual([400, 'LOCK_KEY_INVALID']);
   });
 
+  it('a request ends with an error where LockService is a mock that knows nothing of requests', async () => {
+    await app.close();
+    const withLock = async (_key: string, work: (lock: unknown) => unknown) => work({});
+    app = await startApp(adapter, {
+      controllers: [Orders],
+      providers: [{ provide: LockService, useValue: { withLock } }],
+    });
+    await request(app.getHttpServer()).post('/orders/7/below').expect(500);
+    expect(ran).toEqual([]);
+  });
+
   it("a call that is no request is refused with scope: 'request'", async () => {
     await expect(app.get(Orders).above('7')).rejects.toMatchObject({ code: 'LOCK_OPTIONS_INVALID' });
     expect(ran).toEqual([]);

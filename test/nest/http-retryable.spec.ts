@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import {
   type ArgumentsHost,
   type CallHandler,
@@ -9,6 +9,7 @@ import {
   Get,
   type INestApplication,
   Injectable,
+  Logger,
   type MessageEvent,
   type NestInterceptor,
   Post,
@@ -16,7 +17,7 @@ import {
   UseFilters,
   UseInterceptors,
 } from '@nestjs/common';
-import { HttpAdapterHost } from '@nestjs/core';
+import { BaseExceptionFilter, HttpAdapterHost } from '@nestjs/core';
 import {
   isLockError,
   LockError,
@@ -65,6 +66,10 @@ class Retrying implements NestInterceptor {
     return next.handle().pipe(retry({ count: 2, delay: again }));
   }
 }
+
+/** A catch-all filter that knows nothing of locks. */
+@Catch()
+class AnyFilter extends BaseExceptionFilter {}
 
 let paid = 0;
 const stream = new EventEmitter();
@@ -156,6 +161,39 @@ class Payments {
     const error: unknown = await busy.catch((error: LockError) => Object.freeze(error));
     await this.pay();
     return isLockError(error) && error.code;
+  }
+
+  @Post('frozen-before')
+  async frozenBefore() {
+    const busy = this.locks.withLock('busy', () => undefined);
+    const error: unknown = await busy.catch((error: LockError) => Object.freeze(error));
+    await this.pay();
+    throw error;
+  }
+
+  /** Looks at all errors, and throws the first one. */
+  @Post('batch')
+  async batch() {
+    const calls = [
+      this.locks.withLock('busy', () => undefined),
+      this.locks.withLock('busy too', () => undefined, { wait: '1.1s' }),
+    ];
+    const reasons = (await Promise.allSettled(calls)).map(
+      (call) => (call as PromiseRejectedResult).reason as LockError,
+    );
+    if (reasons.every((error) => error.getStatus() === 409)) throw reasons[0]!;
+  }
+
+  @Post('all')
+  @UseFilters(AnyFilter)
+  all() {
+    const keys = Array.from({ length: 40 }, (_, number) => `busy ${number}`);
+    return Promise.all(keys.map((key) => this.locks.withLock(key, () => undefined)));
+  }
+
+  @Post('force')
+  force() {
+    return this.locks.forceUnlock('busy', { by: 'me', reason: 'stuck' });
   }
 
   @Post('asked')
@@ -264,6 +302,44 @@ describe.each(PLATFORMS)('A lock error after other locked work of its request, o
     expect((await post('/frozen').expect(201)).text).toBe('LOCK_TIMEOUT');
     held.assertHeld();
     expect([paid, await app.get(LockService).isLocked('payment')]).toEqual([1, false]);
+  });
+
+  it('does not ask the client to try again when the app has frozen it before the work', async () => {
+    await using held = await start();
+    const { headers, body } = await post('/frozen-before').expect(409);
+    expect([headers['retry-after'], body]).toMatchObject([undefined, { retryable: false }]);
+    held.assertHeld();
+  });
+
+  it('is not retryable when a forced release gets no reply: the next holder would lose the lock', async () => {
+    await using held = await start();
+    store.forceRelease = () => Promise.reject(new LockUnavailableError('No reply.'));
+    const { headers, body } = await post('/force').expect(503);
+    expect([headers['retry-after'], body]).toMatchObject([undefined, { retryable: false }]);
+    held.assertHeld();
+  });
+
+  it('of two, the one that is thrown makes Retry-After and the line', async () => {
+    await using held = await start();
+    await using too = await app.get(LockService).lock('busy too');
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => undefined);
+    const { headers, body } = await post('/batch').expect(409);
+    const lines = warn.mock.calls.map(([line]) => String(line));
+    warn.mockRestore();
+    expect([headers['retry-after'], body]).toMatchObject(['1', { retryAfter: 1 }]);
+    expect(lines).toEqual([expect.stringContaining('"busy"')]);
+    held.assertHeld();
+    too.assertHeld();
+  });
+
+  it('has Retry-After under a filter of the app where it is the first of many', async () => {
+    await using held = await start();
+    const keys = Array.from({ length: 40 }, (_, number) => `busy ${number}`);
+    const locks = await Promise.all(keys.map((key) => app.get(LockService).lock(key)));
+    const { headers } = await post('/all').expect(409);
+    expect(headers['retry-after']).toBe('1');
+    await Promise.all(locks.map((lock) => lock.unlock()));
+    held.assertHeld();
   });
 
   it('has Retry-After under a filter of the app though a question about a key has failed since', async () => {

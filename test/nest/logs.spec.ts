@@ -150,9 +150,14 @@ it('the log has two lines of an outage of one of several masters, too', async ()
 });
 
 it.each([
-  ['counts a question that shows it', storeOutage, 5],
-  ['counts no question that may fail for its own key', (error: LockUnavailableError) => error, 4],
-])('the log has two lines of an outage of a store of the app, too, and %s', async (_what, ofQuestion, calls) => {
+  ['counts a question that shows it', storeOutage, [], 5],
+  [
+    'has a line for a question that may fail for its own key',
+    (error: LockUnavailableError) => error,
+    ['warn GET /accounts/:id/locked (Accounts.isLocked): The key is no lock.'],
+    4,
+  ],
+])('the log has two lines of an outage of a store of the app, too, and %s', async (_what, ofQuestion, own, calls) => {
   const store = new MemoryLockStore();
   const acquire = store.acquire.bind(store);
   app = await startApp(PLATFORMS[0]![1], { imports: [RedisLockModule.forRoot({ store })], controllers: [Accounts] });
@@ -161,12 +166,13 @@ it.each([
   store.acquire = () => Promise.reject(new LockUnavailableError('The disk is full.'));
   for (let i = 0; i < 3; i++) await expect(locks.lock('a')).rejects.toMatchObject({ code: 'LOCK_UNAVAILABLE' });
   await request(app.getHttpServer()).post('/accounts/1/withdraw').expect(503);
-  store.isLocked = () => Promise.reject(ofQuestion(new LockUnavailableError('The disk is full.')));
+  store.isLocked = () => Promise.reject(ofQuestion(new LockUnavailableError('The key is no lock.')));
   await request(app.getHttpServer()).get('/accounts/1/locked').expect(503);
   store.acquire = acquire;
-  await until(async () => (await locks.withLock('a', () => lines.length)) === 2);
+  await until(async () => (await locks.withLock('a', () => lines.length)) === 2 + own.length);
   expect(lines).toEqual([
     "warn A lock can't be acquired: The disk is full.",
+    ...own,
     expect.stringMatching(new RegExp(`^log Locks can be acquired again, after \\d\\.\\d s; ${calls} calls failed\\.$`)),
   ]);
 });
@@ -404,7 +410,20 @@ describe('News of an outage that no call tells of any more', () => {
       "A lock can't be acquired: Out of memory.",
       "A held lock can't be renewed, and is lost when its lease is over: It refuses.",
       'Redis is gone.',
-      'Redis is back, after 5.0 s; 0 calls failed.',
+      'Redis is back, after 16 s; 1 call failed.',
+    ]);
+  });
+
+  it('a question that goes on failing keeps none open after which calls work', () => {
+    const outage = news();
+    outage.failed(OOM);
+    for (const until = time + 1_500; time < until; time += 250) {
+      outage.succeeded();
+      if (outage.isLogged) outage.questionFailed(new LockUnavailableError('The user lacks a right.'));
+    }
+    expect(lines).toEqual([
+      "A lock can't be acquired: Out of memory.",
+      expect.stringMatching(/^Locks can be acquired again, after 0\.0 s; \d calls failed\.$/),
     ]);
   });
 

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import { Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
+import { Controller, Get, Injectable, Logger, Module, type ModuleMetadata } from '@nestjs/common';
 import { LazyModuleLoader } from '@nestjs/core';
 import { Test, type TestingModule } from '@nestjs/testing';
 import {
@@ -77,6 +77,15 @@ describe('forRoot', () => {
       }
       await expect(compile({ providers: [Jobs] })).rejects.toThrow(
         `resolve dependencies of the Jobs. Please make sure that the "Symbol(${missing})" property is available`,
+      );
+      @Controller()
+      class Orders {
+        @Get()
+        @WithLock('order', { ...options, scope: 'request' })
+        async confirm() {}
+      }
+      await expect(compile({ controllers: [Orders] })).rejects.toThrow(
+        `resolve dependencies of the Orders.confirm. Please make sure that the "Symbol(${missing})" property is available`,
       );
     },
   );

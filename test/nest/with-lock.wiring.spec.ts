@@ -53,7 +53,7 @@ describe('two apps in one process', () => {
   });
 });
 
-it('a call gives undefined where LockService is a mock that returns nothing, whatever the method returns', async () => {
+it.each([undefined, { a: 'mock' }])('a call gives what a mock of LockService returns: %j', async (value) => {
   @Injectable()
   class Plain {
     @WithLock('job:<id>')
@@ -73,12 +73,12 @@ it('a call gives undefined where LockService is a mock that returns nothing, wha
   }
 
   const module = await Test.createTestingModule({
-    providers: [Plain, { provide: LockService, useValue: { withLock: () => undefined } }],
+    providers: [Plain, { provide: LockService, useValue: { withLock: () => value } }],
   }).compile();
   open.push(module);
   const plain = module.get(Plain);
   const results = [await plain.run('7'), await lastValueFrom(plain.watch('7')), await plain.find('7')];
-  expect(results).toEqual([undefined, undefined, undefined]);
+  expect(results).toEqual([value, value, value]);
 });
 
 describe('a subclass', () => {

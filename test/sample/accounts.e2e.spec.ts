@@ -204,7 +204,7 @@ describe('the lock', () => {
 
     const { body } = await post('/transfers', { from: idOf(from), to: idOf(to), amount: 400 }, newerApi).expect(503);
 
-    expect(body).toMatchObject({ statusCode: 503, code: 'LOCK_LOST' });
+    expect(body).toMatchObject({ statusCode: 503, code: 'LOCK_LOST', retryable: false });
     expect([await balanceOf(from), await balanceOf(to)]).toEqual([1_000, 0]);
   });
 

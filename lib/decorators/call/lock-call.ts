@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { rejectLater } from '../../clock/next-turn.js';
 import { noteNoWork } from '../../core/lock/give-back.js';
 import type { Lock } from '../../core/lock/lock.js';
@@ -57,16 +58,16 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
         });
       };
       return unsubscribed
-        ? endedBy(unsubscribed, lockOptions, (options) => orNothing(locks.withLock(key, work, options)))
-        : orNothing(locks.withLock(key, work, lockOptions));
+        ? endedBy(unsubscribed, lockOptions, (options) => promiseOf(locks.withLock(key, work, options)))
+        : promiseOf(locks.withLock(key, work, lockOptions));
     } catch (error) {
       return rejectLater(error);
     }
   };
 }
 
-/** A mock of a `LockService` may return no promise. */
-const orNothing = (result: Promise<unknown> | undefined): Promise<unknown> => result ?? Promise.resolve(undefined);
+/** A mock of a `LockService` may return anything. */
+const promiseOf = (result: unknown): Promise<unknown> => (types.isPromise(result) ? result : Promise.resolve(result));
 
 function callWithFallback(method: CalledMethod): LockCall {
   const call = callOrThrow(method);

@@ -9,7 +9,7 @@ import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
 import { clientGone, insideRequest, isElsewhere, rawResponse } from '../../http/http-request.js';
 import { isEndedByApp, isOver, onceEnded } from '../../http/response-end.js';
 import type { LockService } from '../../service/lock.service.js';
-import { lockServiceToken } from '../../service/lock.tokens.js';
+import { lockServiceSlot, lockServiceToken } from '../../service/lock.tokens.js';
 import { endedBy, keyOrAttachedError } from '../call/call-parts.js';
 import type { ResolvedDecoratorOptions } from '../options/with-lock.options.js';
 import { isObservable } from '../stream/stream-kind.js';
@@ -69,15 +69,18 @@ export function requestLockInterceptor(
 ): new () => NestInterceptor {
   const { onTimeout, lockOptions, module } = options;
   const { onLost = 'throw' } = lockOptions;
+  const slot = lockServiceSlot(module);
   /** An interceptor around this one may try the handler again. While the first try still works, the second waits. */
   const holds = new RequestHolds();
 
   @Injectable()
   class RequestLockInterceptor implements NestInterceptor {
-    @Inject(lockServiceToken(module)) readonly locks!: LockService;
-
     constructor() {
       for (const method of methodsWith(RequestLockInterceptor, prototype)) bindInnermost(method);
+    }
+
+    get locks(): LockService {
+      return Reflect.get(this, slot) as LockService;
     }
 
     intercept(context: ExecutionContext, next: CallHandler): Observable<unknown> {
@@ -142,7 +145,13 @@ export function requestLockInterceptor(
         const takeTurn = () => this.locks.takeTurn(lock, lockOptions);
         const hold = new RequestHold({ lock, takeTurn, response, requests });
         holds.add(response, hold);
-        begin(hold);
+        try {
+          begin(hold);
+        } catch (error) {
+          // A mock of a LockService may lack what the handler needs.
+          began = false;
+          throw error;
+        }
         return hold.ended;
       };
       return endedBy(over.signal, lockOptions, (options) => this.locks.withLock(key, work, options)).then(
@@ -167,6 +176,9 @@ export function requestLockInterceptor(
       );
     }
   }
+  Inject(lockServiceToken(module))(RequestLockInterceptor.prototype, slot);
+  // Nest prints both when it can't resolve the service.
+  Object.defineProperty(RequestLockInterceptor, 'name', { value: name });
   interceptors.add(RequestLockInterceptor);
   return RequestLockInterceptor;
 }

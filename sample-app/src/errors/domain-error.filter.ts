@@ -28,6 +28,11 @@ function toHttpException(error: DomainError): HttpException {
   if (error instanceof UpstreamError) return new BadGatewayException(message);
   if (!(error instanceof StaleFenceError)) return new UnprocessableEntityException(message);
   // The same body as when the lock library itself notices the loss.
-  const statusCode = HttpStatus.SERVICE_UNAVAILABLE;
-  return new ServiceUnavailableException({ statusCode, code: 'LOCK_LOST', message, error: 'Service Unavailable' });
+  return new ServiceUnavailableException({
+    statusCode: HttpStatus.SERVICE_UNAVAILABLE,
+    code: 'LOCK_LOST',
+    message,
+    error: 'Service Unavailable',
+    retryable: false,
+  });
 }

@@ -15,6 +15,8 @@ export abstract class UpstreamError extends DomainError {}
 /** A newer holder of the lock has changed the data, so this caller has lost the lock. */
 export class StaleFenceError extends DomainError {
   constructor(what: string) {
-    super(`Somebody else changed ${what} meanwhile. Nothing was changed; try again.`);
+    super(
+      `Somebody else changed ${what} meanwhile, and part of the work may be done. Check its result before trying again.`,
+    );
   }
 }

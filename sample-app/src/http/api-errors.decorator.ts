@@ -4,7 +4,7 @@ import { ApiProperty, ApiPropertyOptional, ApiResponse } from '@nestjs/swagger';
 const MEANINGS = {
   400: 'The request is not valid; `message` lists the reasons.',
   404: 'There is no such thing.',
-  409: 'Others held the lock for too long. Nothing was changed; try again.',
+  409: 'Others held the lock for too long. `retryable` says whether nothing was changed, so that you may try again.',
   422: 'The balance, the stock or the serial does not allow it. Nothing was changed.',
   502: 'The bank did not do its part.',
   503:
