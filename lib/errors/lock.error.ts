@@ -2,7 +2,6 @@ import { STATUS_CODES } from 'node:http';
 // Not from '@nestjs/common' itself, which takes 100 ms to load: the command of this package has no other use for Nest.
 import { HttpException } from '@nestjs/common/exceptions/http.exception.js';
 import { setLazyStack, withoutTraces } from './error-stack.js';
-import { remember } from './remember.js';
 
 /** The stable code of each lock error. */
 export type LockErrorCode =
@@ -41,8 +40,8 @@ interface LockErrorFacts {
 export const TRY_AGAIN = '. Try again in a moment.';
 export const HALF_DONE = ', and part of the work may be done. Check its result before trying again.';
 
-/** How often the status or body of an error has been read. */
-let uses = 0;
+/** How many of its requests an error remembers: an app may keep it in a cache. */
+const MOST_REQUESTS = 1000;
 
 const BRAND = Symbol.for('nest-redis-lock:error');
 
@@ -67,13 +66,12 @@ export abstract class LockError extends HttpException {
    * until the end of the holder's lease; one more for each waiter ahead; at most 60.
    */
   readonly retryAfter: number | undefined;
-  #usedAsResponse = 0;
-  /** Also where the app has frozen `retryable`. */
+  #isUsedAsResponse = false;
   #isRetryForbidden = false;
   /** Whether the log has it already, such as in the summary of an outage. */
   #isReported = false;
   /** Each tells whether one of its requests has done work, or waits for some, that a retry would repeat. */
-  #requests: readonly (() => boolean)[] = [];
+  #requests: Set<() => boolean> | undefined;
   /** Makes the exception that the app sends instead, when somebody first needs it. */
   #replacement:
     { make: (() => HttpException | undefined) | undefined; exception?: HttpException | undefined } | undefined;
@@ -115,12 +113,14 @@ export abstract class LockError extends HttpException {
     this.#isReported = isReported;
   }
 
-  /**
-   * 0 until somebody, such as an exception filter, has read its status or body: larger for one that was read later.
-   * @internal
-   */
-  get usedAsResponse(): number {
-    return this.#usedAsResponse;
+  /** Whether somebody, such as an exception filter, has read its status or body. @internal */
+  get isUsedAsResponse(): boolean {
+    return this.#isUsedAsResponse;
+  }
+
+  /** Whether a retry is forbidden, also where the app has frozen `retryable`. @internal */
+  get isRetryForbidden(): boolean {
+    return this.#isRetryForbidden;
   }
 
   /**
@@ -128,7 +128,9 @@ export abstract class LockError extends HttpException {
    * @internal
    */
   mayBecomeResponse(hasWorked: () => boolean): void {
-    if (!this.#requests.includes(hasWorked)) this.#requests = remember(this.#requests, hasWorked);
+    const requests = (this.#requests ??= new Set());
+    requests.add(hasWorked);
+    if (requests.size > MOST_REQUESTS) requests.delete(requests.values().next().value!);
   }
 
   /** Lets an exception of the app replace its status, body and message. @internal */
@@ -139,7 +141,9 @@ export abstract class LockError extends HttpException {
   /** The default body of the HTTP response. @internal */
   get body(): LockErrorBody {
     const body = super.getResponse() as LockErrorBody;
-    if (!this.#isRetryForbidden) return body;
+    // The app may have changed the field.
+    const retryable = this.retryable && !this.#isRetryForbidden;
+    if (retryable === body.retryable) return body;
     const { statusCode, code, message, error } = body;
     return { statusCode, code, message: halfDone(message), error, retryable: false };
   }
@@ -155,19 +159,11 @@ export abstract class LockError extends HttpException {
   }
 
   #becomesResponse(): void {
-    this.#usedAsResponse = ++uses;
-    this.forbidRetryAfterWork();
+    this.#isUsedAsResponse = true;
+    for (const hasWorked of this.#requests ?? []) if (hasWorked()) return this.forbidRetry();
   }
 
-  /**
-   * Is not retryable any more if one of its requests has done work that another try of the request would repeat, or
-   * waits for some. @internal
-   */
-  forbidRetryAfterWork(): void {
-    if (this.#requests.some((hasWorked) => hasWorked())) this.forbidRetry();
-  }
-
-  /** @internal */
+  /** Is not retryable any more: one of its requests has done work that another try of the request would repeat. @internal */
   forbidRetry(): void {
     if (!this.retryable) return;
     this.#isRetryForbidden = true;

@@ -1,12 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import type { ExecutionContext } from '@nestjs/common';
 import { LockError, type LockErrorCode } from '../errors/lock.error.js';
-import { remember } from '../errors/remember.js';
 import { logger } from '../log/logger.js';
 import { requestOf, routeOf, sendsEvents } from './handler-names.js';
+import type { RequestWork } from './request-work.js';
 
 /** The `Retry-After` of an error that has none of its own, in seconds. */
 const RETRY_AFTER_SECONDS = 1;
+
+/**
+ * How many errors to remember: the first one, which `Promise.all()` throws, and the last ones. An interceptor may call a
+ * handler again without end; of tries that run at once, and of calls in one try, the error of any may be sent.
+ */
+const MOST_FAILURES = 16;
 
 /** The errors that show a mistake in the code, not load, an outage or a client's mistake. */
 export const MISTAKES: ReadonlySet<LockErrorCode> = new Set(['LOCK_OPTIONS_INVALID', 'LOCK_NOT_WIRED'] as const);
@@ -18,6 +24,7 @@ export interface Failure {
   readonly error: LockError;
   /** How Nest calls the handler; undefined in a middleware. */
   readonly context: ExecutionContext | undefined;
+  readonly work: RequestWork;
 }
 
 const responses = new WeakMap<ServerResponse, FailedResponse>();
@@ -37,9 +44,13 @@ export function canTell({ headersSent }: ServerResponse, { context }: Failure): 
   return !headersSent || (context !== undefined && sendsEvents(context));
 }
 
-/** Whether an error is remembered that may become the response. */
-export function hasNoted(response: ServerResponse, error: LockError): boolean {
-  return responses.get(response)?.has(error) ?? false;
+/**
+ * Notes that an error is about to be sent.
+ *
+ * @returns whether it is one that is remembered
+ */
+export function noteSent(response: ServerResponse, error: LockError): boolean {
+  return responses.get(response)?.sends(error) ?? false;
 }
 
 /**
@@ -48,8 +59,8 @@ export function hasNoted(response: ServerResponse, error: LockError): boolean {
  */
 class FailedResponse {
   readonly #response: ServerResponse;
-  /** Of tries that run at once, and of calls in one try, the error of any may be sent. The last one is at the end. */
-  #failures: readonly Failure[] = [];
+  /** The last one at the end, or the one that is about to be sent. */
+  readonly #failures = new Map<LockError, Failure>();
   #guardsHead = false;
   #guardsEvents = false;
 
@@ -58,12 +69,17 @@ class FailedResponse {
   }
 
   add(failure: Failure): void {
-    const others = this.#failures.filter(({ error }) => error !== failure.error);
-    this.#failures = remember(others, failure);
+    const failures = this.#failures;
+    failures.delete(failure.error);
+    failures.set(failure.error, failure);
+    const [, second] = failures.keys();
+    if (second && failures.size > MOST_FAILURES) failures.delete(second);
   }
 
-  has(error: LockError): boolean {
-    return this.#failures.some((failure) => failure.error === error);
+  sends(error: LockError): boolean {
+    const failure = this.#failures.get(error);
+    if (failure) this.add(failure);
+    return failure !== undefined;
   }
 
   /** Adds to the head of the response if an error becomes that. */
@@ -73,24 +89,29 @@ class FailedResponse {
     const response = this.#response;
     const writeHead = response.writeHead.bind(response) as (...args: unknown[]) => ServerResponse;
     response.writeHead = (status: number, ...rest: unknown[]) => {
-      const [sent, ...others] = this.#sentWith(status);
-      if (sent) respondWith(sent, response);
-      for (const other of others) logFailure(other, response);
-      this.#failures = [];
+      this.#respondWith(status);
+      this.#failures.clear();
       return writeHead(status, ...rest);
     };
   }
 
-  /**
-   * Returns what may have been sent with a status, one failure of each try: first the one whose status or body was read
-   * last, as a handler may look at several errors and throw any of them.
-   */
-  #sentWith(status: number): Failure[] {
+  /** Logs one failure of each try that may have been sent with a status. The last one makes the header. */
+  #respondWith(status: number): void {
+    const response = this.#response;
+    const used = [...this.#failures.values()]
+      .reverse()
+      .filter(({ error }) => error.isUsedAsResponse && error.getStatus() === status);
     const tries = new Set<object>();
-    return this.#failures
-      .filter(({ error }) => error.usedAsResponse > 0)
-      .sort((one, other) => other.error.usedAsResponse - one.error.usedAsResponse)
-      .filter(({ by, error }) => error.getStatus() === status && !tries.has(by) && tries.add(by));
+    for (const failure of used) {
+      if (!tries.has(failure.by)) logFailure(failure, response);
+      tries.add(failure.by);
+    }
+    const last = used[0];
+    if (!last) return;
+    // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
+    if (used.every(({ error }) => error.retryable && !error.isRetryForbidden) && !response.hasHeader('Retry-After'))
+      response.setHeader('Retry-After', String(last.error.retryAfter ?? RETRY_AFTER_SECONDS));
+    if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
   }
 
   /**
@@ -106,15 +127,15 @@ class FailedResponse {
   }
 
   #event(chunk: unknown): unknown {
-    if (this.#failures.length === 0 || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
+    if (this.#failures.size === 0 || !(typeof chunk === 'string' || Buffer.isBuffer(chunk))) return chunk;
     const event = chunk.toString();
     if (!event.startsWith('event: error\n')) return chunk;
-    const failure = this.#failures.findLast(({ error }) => event.includes(error.message));
+    const failure = [...this.#failures.values()].findLast(({ error }) => event.includes(error.message));
     if (!failure) return chunk;
     logFailure(failure, this.#response);
     const { error } = failure;
     const { message } = error;
-    if (error instanceof LockError) error.forbidRetryAfterWork();
+    if (error instanceof LockError) failure.work.judgeEnd(error);
     return event.replace(message, () => error.body.message);
   }
 }
@@ -126,14 +147,6 @@ export function logFailure({ error, context }: Failure, response: ServerResponse
   // A stack only where the place in the code says something new.
   if (MISTAKES.has(error.code)) logger.error(line, error.stack);
   else logger.warn(line);
-}
-
-function respondWith(failure: Failure, response: ServerResponse): void {
-  logFailure(failure, response);
-  // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
-  const { retryable, retryAfter = RETRY_AFTER_SECONDS } = failure.error.body;
-  if (retryable && !response.hasHeader('Retry-After')) response.setHeader('Retry-After', String(retryAfter));
-  if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
 }
 
 /**

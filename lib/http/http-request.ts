@@ -5,8 +5,8 @@ import { type ArgumentsHost, type ExecutionContext, HttpException } from '@nestj
 import { type LockNode, locksAround } from '../core/nesting/lock-context.js';
 import { isLockError, LockError } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
-import { canTell, type Failure, hasNoted, logFailure, MISTAKES, noteFailure } from './failed-response.js';
-import { keepQueuedInContext } from './queued-response.js';
+import { canTell, type Failure, logFailure, MISTAKES, noteFailure, noteSent } from './failed-response.js';
+import { followQueued } from './queued-response.js';
 import { destroyOnceReset } from './reset-stream.js';
 import { RequestWork } from './request-work.js';
 import { isClosed, isEndedByApp, isOver, onceEnded } from './response-end.js';
@@ -56,7 +56,7 @@ class HttpRequest {
   /** Keeps the response in the running async context, whoever ends the one ahead of it on its connection. */
   keepInContext(): void {
     const response = this.#response.deref();
-    if (response) keepQueuedInContext(response);
+    if (response) followQueued(response);
   }
 
   isOf(response: ServerResponse): boolean {
@@ -108,7 +108,7 @@ class HttpRequest {
     const response = this.#response.deref();
     // Node 20 may run what comes before the guard of the next request on a connection in the context of the last one.
     if (!response || isOver(response)) return;
-    attach(response, { by: this, error, context: contexts.get(response)! }, factory);
+    attach(response, { by: this, error, context: contexts.get(response)!, work: workOf(response) }, factory);
   }
 }
 
@@ -119,11 +119,11 @@ function workOf(response: ServerResponse): RequestWork {
 }
 
 function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
-  const { error, context } = failure;
+  const { error, context, work } = failure;
   // An error of another copy of the package may not have these methods.
-  if (error instanceof LockError) {
-    workOf(response).judge(error, !response.headersSent);
-    if (factory && context && !response.headersSent && !MISTAKES.has(error.code))
+  if (error instanceof LockError && !response.headersSent) {
+    work.judge(error);
+    if (factory && context && !MISTAKES.has(error.code))
       error.replaceWith(() => callExceptionFactory(factory, error, context));
   }
   noteFailure(response, failure);
@@ -268,10 +268,10 @@ export function attachToRequest<E>(error: E, factory?: LockExceptionFactory): E 
  */
 export function attachToResponse(error: LockError, host: ArgumentsHost, followsRequests: boolean): void {
   const response = rawResponse(host);
-  if (!response || hasNoted(response, error)) return;
+  if (!response || noteSent(response, error)) return;
   const context = contexts.get(response);
   if (!context && !followsRequests) return;
-  const failure = { by: error, error, context };
+  const failure = { by: error, error, context, work: workOf(response) };
   // A factory gets the context, which a middleware does not have.
   if (!isOver(response) && canTell(response, failure)) attach(response, failure, context && factories.get(error));
   else logFailure(failure, response);

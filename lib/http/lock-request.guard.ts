@@ -5,7 +5,7 @@ import { isLedAway } from './arrivals.js';
 import { prepareGrpcCall } from './grpc-call.js';
 import { enterRequest, rawResponse } from './http-request.js';
 import { tellLateListeners } from './late-close.js';
-import { keepQueuedInContext } from './queued-response.js';
+import { followQueued } from './queued-response.js';
 
 /**
  * Keeps each request out of locks that are not its own; and unless the module has `http: false`, does for every handler
@@ -21,7 +21,7 @@ export class LockRequestGuard implements CanActivate {
     const response = rawResponse(context);
     if (isLedAway(response)) leaveAllLocks();
     if (this.follows) enterRequest(context);
-    else if (response) keepQueuedInContext(response);
+    else if (response) followQueued(response);
     tellLateListeners(context);
     return true;
   }

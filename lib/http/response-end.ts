@@ -51,7 +51,7 @@ export function isOver(response: ServerResponse): boolean {
  *
  * A client may send its next request before it has the response to the last one. Node keeps the next response in a
  * queue, without a socket: it emits nothing when the connection closes, and nothing when the app ends it. For such a
- * response its end by the app counts, and it emits `close` here, so that a handler hears of it that sends by itself.
+ * response its end by the app counts.
  *
  * @returns a function that stops listening
  */
@@ -73,7 +73,6 @@ function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => voi
     stopListening?.();
     listenersOf.delete(response);
     for (const listener of listeners) listener();
-    if (!response.socket && !stream && connection?.destroyed) closeInQueue(response);
   };
   const finish = (): void => {
     if (!stream) endedByApp.add(response);
@@ -101,12 +100,6 @@ function connectionOf(response: ServerResponse & Http2Part): Connection | undefi
 /** The socket of a serverless adapter may have some methods of an emitter only. */
 const isEmitter = (connection: Connection | undefined): connection is EventEmitter =>
   typeof connection?.on === 'function' && typeof connection.removeListener === 'function';
-
-function closeInQueue(response: ServerResponse): void {
-  if (response.destroyed) return;
-  response.destroy();
-  response.emit('close');
-}
 
 function emitEndInQueue(response: ServerResponse): void {
   if (queued.has(response)) return;

@@ -59,8 +59,7 @@ export class CallErrors {
     } catch (error) {
       if (!isUnavailable(error)) throw error;
       const own = this.#ownOf(error, isRepeatable);
-      // One that covers no keys may be about this question alone.
-      if (outage?.isLogged && coverageOf(error)) outage.questionFailed(own);
+      outage?.questionFailed(own, !coverageOf(error));
       throw requests.attachError(own);
     }
   }

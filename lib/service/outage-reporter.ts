@@ -46,6 +46,8 @@ export class OutageReporter {
   #workedAt = -Infinity;
   #quietMs = QUIET_MS;
   #unrenewedAt = -Infinity;
+  /** When a question last had a line of its own. */
+  #ownReasonAt = -Infinity;
 
   constructor(log: Pick<Log, 'log' | 'warn'>) {
     this.#log = log;
@@ -94,13 +96,26 @@ export class OutageReporter {
   }
 
   /**
-   * Counts a question about a key, which had no reply either. It does not keep an outage open after which calls work:
-   * its own reason may be another one, such as a missing right.
+   * Counts a question about a key that had no reply in an outage. It does not keep one open after which calls work: its
+   * own reason may be another one, such as a missing right.
+   *
+   * @param isOfKey whether it may have failed for the sake of its key: then it has a line, but once a minute at most
    */
-  questionFailed(error: LockUnavailableError): void {
-    if (!this.#outage || this.#outage.workingSince === undefined) return this.failed(error);
-    this.#outage.failed++;
-    error.isReported = true;
+  questionFailed(error: LockUnavailableError, isOfKey: boolean): void {
+    const time = now();
+    const outage = this.#outage;
+    if (!outage) return;
+    const { workingSince, lastFailedAt } = outage;
+    const isOpen = this.isLogged || (workingSince !== undefined && time - lastFailedAt <= this.#quietMs);
+    if (!isOpen) return;
+    if (isOfKey) {
+      error.isReported = time < this.#ownReasonAt + SUMMARY_EVERY_MS;
+      if (!error.isReported) this.#ownReasonAt = time;
+    } else if (workingSince === undefined) this.failed(error);
+    else {
+      outage.failed++;
+      error.isReported = true;
+    }
   }
 
   /**

@@ -81,8 +81,10 @@ class Orders {
   @Get('request/sent')
   @WithLock(KEY, { scope: 'request' })
   async sent(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    behind = response.raw ?? response;
     events.emit('inside');
-    await pipeline(file, response.raw ?? response);
+    await goOn.promise;
+    await pipeline(file, behind);
   }
 
   @Get('request/many/:number')
@@ -281,15 +283,26 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await until(isFree);
   });
 
-  it('a handler that sends its answer by a pipeline ends when the client goes', async () => {
-    await insideBehind('sent');
-    await client.leave();
-    await until(isFree);
-    expect(file.destroyed).toBe(true);
-  });
+  it.each(['begins', 'has begun', 'has ended'])(
+    'a handler ends whose client goes before its pipeline %s',
+    async (state) => {
+      await insideBehind('sent');
+      const closes: string[] = [];
+      behind!.on('close', () => closes.push('close'));
+      if (state === 'has ended') file.end('all');
+      if (state !== 'begins') goOn.resolve();
+      if (state === 'has ended') await until(() => behind!.writableEnded);
+      await client.leave();
+      await until(() => closes.length > 0);
+      goOn.resolve();
+      await until(isFree);
+      expect([file.destroyed, closes]).toEqual([true, ['close']]);
+    },
+  );
 
   it('a connection has one listener more, however many of its requests wait, and none later', async () => {
     const listeners = () => connection.listenerCount('close');
+    const idle = listeners();
     client.ask('ahead');
     await once(events, 'ahead');
     const before = listeners();
@@ -302,8 +315,8 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     await turn();
     expect(listeners()).toBe(before + 1);
     await Promise.all(held.map((lock) => lock.unlock()));
-    await until(() => listeners() === before);
     ahead.resolve();
     await until(() => client.received().includes('{"number":"29"}'));
+    await until(() => listeners() === idle);
   });
 });

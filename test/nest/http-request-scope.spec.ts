@@ -452,6 +452,8 @@ describe.each(PLATFORMS)("on %s, a lock with scope: 'request'", (_platform, adap
       providers: [{ provide: LockService, useValue: { withLock } }],
     });
     await request(app.getHttpServer()).post('/orders/7/below').expect(500);
+    jest.spyOn(app.get(LockService), 'withLock').mockResolvedValue('mock');
+    expect((await request(app.getHttpServer()).post('/orders/7/below').expect(201)).text).toBe('mock');
     expect(ran).toEqual([]);
   });
 

@@ -419,12 +419,37 @@ describe('News of an outage that no call tells of any more', () => {
     outage.failed(OOM);
     for (const until = time + 1_500; time < until; time += 250) {
       outage.succeeded();
-      if (outage.isLogged) outage.questionFailed(new LockUnavailableError('The user lacks a right.'));
+      outage.questionFailed(new LockUnavailableError('The user lacks a right.'), false);
     }
     expect(lines).toEqual([
       "A lock can't be acquired: Out of memory.",
       expect.stringMatching(/^Locks can be acquired again, after 0\.0 s; \d calls failed\.$/),
     ]);
+  });
+
+  it('of some keys, questions have no line each', () => {
+    const outage = news();
+    const isReported: boolean[] = [];
+    for (const until = time + 2 * MINUTE; time < until; time += 250) {
+      if (time % 30_000 === 0) outage.failed(OOM);
+      else outage.succeeded();
+      const question = new LockUnavailableError('A master is down.');
+      outage.questionFailed(question, false);
+      isReported.push(question.isReported);
+    }
+    expect(isReported.filter((isReported) => !isReported).length).toBeLessThan(2 * 4 * 30);
+  });
+
+  it('questions that may fail for the sake of their own key have a line a minute', () => {
+    const outage = news();
+    const isReported: boolean[] = [];
+    for (const until = time + MINUTE; time < until; time += 250) {
+      outage.failed(OOM);
+      const question = new LockUnavailableError('The key is no lock.');
+      outage.questionFailed(question, true);
+      isReported.push(question.isReported);
+    }
+    expect(isReported).toEqual([false, ...Array<boolean>(isReported.length - 1).fill(true)]);
   });
 
   it('a call that fails much later begins another one, of which nobody knows how long the first one was', () => {

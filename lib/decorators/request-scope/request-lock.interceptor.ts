@@ -155,7 +155,8 @@ export function requestLockInterceptor(
         return hold.ended;
       };
       return endedBy(over.signal, lockOptions, (options) => this.locks.withLock(key, work, options)).then(
-        () => undefined,
+        // A mock of a LockService may return anything without the work.
+        (value: unknown) => (began ? undefined : of(value)),
         async (error: unknown) => {
           stopListening?.();
           stopWaiting?.();
