@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { onceClosed } from './socket-close.js';
 
@@ -15,27 +15,34 @@ const followed = new WeakSet<ServerResponse>();
  * for the end of this one, as `pipeline()` does, would wait for good.
  */
 export function followQueued(response: ServerResponse): void {
-  if (response.socket || typeof response.assignSocket !== 'function' || followed.has(response)) return;
+  // One that has been sent has no socket either.
+  if (response.socket || response.writableFinished || response.closed) return;
+  if (typeof response.assignSocket !== 'function' || followed.has(response)) return;
   followed.add(response);
   const inContext = AsyncLocalStorage.snapshot();
   const stop = onceConnectionClosed(response, () => inContext(close, response));
+  // One that an app has made by hand may end without a turn.
+  response.once('finish', stop).once('close', stop);
   const assignSocket = response.assignSocket.bind(response);
   response.assignSocket = (socket) => {
-    stop?.();
+    stop();
     inContext(assignSocket, socket);
   };
 }
 
-function onceConnectionClosed({ req: { socket } }: ServerResponse, listener: () => void): (() => void) | undefined {
-  // That of a serverless adapter is none.
-  if (!(socket instanceof Socket)) return undefined;
+/** @returns a function that stops listening */
+function onceConnectionClosed(response: ServerResponse, listener: () => void): () => void {
+  const socket = (response.req as IncomingMessage | undefined)?.socket;
   const later = (): void => process.nextTick(listener);
-  return socket.destroyed ? void later() : onceClosed(socket, later);
+  // That of a serverless adapter is none.
+  if (socket instanceof Socket && !socket.destroyed) return onceClosed(socket, later);
+  if (socket instanceof Socket) later();
+  return () => undefined;
 }
 
-/** Does what Node does for the response that it sends. */
+/** Does what Node does for the response that it sends. It may have given this one the dead connection meanwhile. */
 function close(response: ServerResponse): void {
-  if (response.socket || response.closed) return;
+  if (response.closed) return;
   response.destroy();
   Reflect.set(response, '_closed', true);
   response.emit('close');

@@ -105,13 +105,13 @@ export class OutageReporter {
     const time = now();
     const outage = this.#outage;
     if (!outage) return;
-    const { workingSince, lastFailedAt } = outage;
+    const { server, workingSince, lastFailedAt } = outage;
     const isOpen = this.isLogged || (workingSince !== undefined && time - lastFailedAt <= this.#quietMs);
     if (!isOpen) return;
     if (isOfKey) {
       error.isReported = time < this.#ownReasonAt + SUMMARY_EVERY_MS;
       if (!error.isReported) this.#ownReasonAt = time;
-    } else if (workingSince === undefined) this.failed(error);
+    } else if (server !== undefined || workingSince === undefined) this.failed(error);
     else {
       outage.failed++;
       error.isReported = true;

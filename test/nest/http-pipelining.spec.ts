@@ -77,6 +77,22 @@ class Orders {
     (response.raw ?? response).destroy();
   }
 
+  /** Ends its answer when the client has gone. */
+  @Get('whole')
+  whole(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    const raw = response.raw ?? response;
+    raw.on('close', () => raw.end());
+    raw.writeHead(200, { 'content-length': 3 });
+    raw.write('all');
+    events.emit('ahead');
+  }
+
+  /** Its answer has been sent by a middleware. */
+  @Get('accepted')
+  accepted(@Res() _response: ServerResponse) {
+    events.emit('inside');
+  }
+
   /** Sends its answer by itself. */
   @Get('request/sent')
   @WithLock(KEY, { scope: 'request' })
@@ -157,7 +173,7 @@ class Orders {
 /** More than the system takes for a client that does not read. */
 const LARGE = 'x'.repeat(32 * 1024 * 1024);
 
-describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ adapter, scope }) => {
+describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ platform, adapter, scope }) => {
   let app: INestApplication;
   let locks: LockService;
   let client: PipeliningClient;
@@ -178,7 +194,11 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
 
   async function start(options: { http?: boolean } = {}) {
     const imports = [LockTestingModule.forRoot({ wait: '1m', ...options })];
-    app = await startApp(adapter, { imports, controllers: [Orders] });
+    app = await startApp(adapter, { imports, controllers: [Orders] }, (app) => {
+      app.use('/accepted', (_request: unknown, response: ServerResponse, next: () => void) => {
+        response.on('close', next).end('accepted');
+      });
+    });
     locks = app.get(LockService);
     const connected = once(server(), 'connection') as Promise<[Socket]>;
     client = await pipeliningClient(port());
@@ -300,6 +320,16 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     },
   );
 
+  it('a handler ends that waits behind an answer which ends when the client goes', async () => {
+    const inside = once(events, 'inside');
+    client.ask('whole', 'request/sent');
+    await inside;
+    await until(() => client.received().endsWith('all'));
+    goOn.resolve();
+    await client.leave();
+    await until(isFree);
+  });
+
   it('a connection has one listener more, however many of its requests wait, and none later', async () => {
     const listeners = () => connection.listenerCount('close');
     const idle = listeners();
@@ -318,5 +348,17 @@ describe.each(TABLE)("on $platform, a handler's lock with scope: '$scope'", ({ a
     ahead.resolve();
     await until(() => client.received().includes('{"number":"29"}'));
     await until(() => listeners() === idle);
+  });
+
+  // Fastify calls no handler then.
+  if (platform === 'Fastify') return;
+
+  it('a connection has no listener of a request whose answer a middleware has sent', async () => {
+    const idle = connection.listenerCount('close');
+    const inside = once(events, 'inside');
+    client.ask('accepted');
+    await inside;
+    await until(() => client.received().includes('accepted'));
+    expect(connection.listenerCount('close')).toBe(idle);
   });
 });
