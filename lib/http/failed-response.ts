@@ -61,6 +61,8 @@ class FailedResponse {
   readonly #response: ServerResponse;
   /** The last one at the end, or the one that is about to be sent. */
   readonly #failures = new Map<LockError, Failure>();
+  /** The one that is about to be sent, where that is known. */
+  #sent: LockError | undefined;
   #guardsHead = false;
   #guardsEvents = false;
 
@@ -78,8 +80,10 @@ class FailedResponse {
 
   sends(error: LockError): boolean {
     const failure = this.#failures.get(error);
-    if (failure) this.add(failure);
-    return failure !== undefined;
+    if (!failure) return false;
+    this.add(failure);
+    this.#sent = error;
+    return true;
   }
 
   /** Adds to the head of the response if an error becomes that. */
@@ -109,7 +113,9 @@ class FailedResponse {
     const last = used[0];
     if (!last) return;
     // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
-    if (used.every(({ error }) => error.retryable && !error.isRetryForbidden) && !response.hasHeader('Retry-After'))
+    const perhapsSent = last.error === this.#sent ? [last] : used;
+    const isRetryable = perhapsSent.every(({ error }) => error.retryable && !error.isRetryForbidden);
+    if (isRetryable && !response.hasHeader('Retry-After'))
       response.setHeader('Retry-After', String(last.error.retryAfter ?? RETRY_AFTER_SECONDS));
     if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
   }

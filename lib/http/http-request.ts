@@ -121,9 +121,10 @@ function workOf(response: ServerResponse): RequestWork {
 function attach(response: ServerResponse, failure: Failure, factory: LockExceptionFactory | undefined): void {
   const { error, context, work } = failure;
   // An error of another copy of the package may not have these methods.
-  if (error instanceof LockError && !response.headersSent) {
-    work.judge(error);
-    if (factory && context && !MISTAKES.has(error.code))
+  if (error instanceof LockError) {
+    const endsEvents = response.headersSent && canTell(response, failure);
+    if (!endsEvents) work.judge(error);
+    if (factory && context && !response.headersSent && !MISTAKES.has(error.code))
       error.replaceWith(() => callExceptionFactory(factory, error, context));
   }
   noteFailure(response, failure);

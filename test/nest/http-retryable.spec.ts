@@ -13,6 +13,7 @@ import {
   type MessageEvent,
   type NestInterceptor,
   Post,
+  Res,
   Sse,
   UseFilters,
   UseInterceptors,
@@ -28,7 +29,7 @@ import {
 } from 'nest-redis-lock';
 import { MemoryLockStore } from 'nest-redis-lock/testing';
 import { EventEmitter, once } from 'node:events';
-import { get as httpGet, type IncomingMessage } from 'node:http';
+import { get as httpGet, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 import { Observable, retry } from 'rxjs';
 import request from 'supertest';
@@ -184,6 +185,22 @@ class Payments {
     if (reasons.every((error) => error.getStatus() === 409)) throw reasons[0]!;
   }
 
+  /** Looks at the error of a call that is not repeatable, and fails by another one. */
+  @Post('fallback')
+  async fallback() {
+    await this.locks.forceUnlock('busy').catch((error: LockError) => error.getStatus());
+    await this.locks.lock('free');
+  }
+
+  /** Has begun to answer before it works. */
+  @Post('begun')
+  async begun(@Res() response: { raw?: ServerResponse } & ServerResponse) {
+    const raw = response.raw ?? response;
+    raw.writeHead(200);
+    await this.pay();
+    await this.locks.withLock('busy', () => undefined).catch((error: LockError) => raw.end(String(error.retryable)));
+  }
+
   @Post('all')
   @UseFilters(AnyFilter)
   all() {
@@ -330,6 +347,21 @@ describe.each(PLATFORMS)('A lock error after other locked work of its request, o
     expect(lines).toEqual([expect.stringContaining('"busy"')]);
     held.assertHeld();
     too.assertHeld();
+  });
+
+  it('has Retry-After although the app has looked at one that is not retryable', async () => {
+    await using held = await start();
+    store.forceRelease = () => Promise.reject(new LockUnavailableError('No reply.'));
+    store.acquire = () => Promise.reject(new LockUnavailableError('No reply.'));
+    const { headers, body } = await post('/fallback').expect(503);
+    expect([headers['retry-after'], body]).toMatchObject(['1', { retryable: true }]);
+    held.assertHeld();
+  });
+
+  it('is not retryable in a response that has begun', async () => {
+    await using held = await start();
+    expect((await post('/begun').buffer(true).expect(200)).text).toBe('false');
+    held.assertHeld();
   });
 
   it('has Retry-After under a filter of the app where it is the first of many', async () => {
