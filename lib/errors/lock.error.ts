@@ -118,9 +118,9 @@ export abstract class LockError extends HttpException {
     return this.#isUsedAsResponse;
   }
 
-  /** Whether a retry is forbidden, also where the app has frozen `retryable`. @internal */
-  get isRetryForbidden(): boolean {
-    return this.#isRetryForbidden;
+  /** `retryable`, though the app may have frozen or changed that. @internal */
+  get mayBeRetried(): boolean {
+    return this.retryable && !this.#isRetryForbidden;
   }
 
   /**
@@ -141,9 +141,7 @@ export abstract class LockError extends HttpException {
   /** The default body of the HTTP response. @internal */
   get body(): LockErrorBody {
     const body = super.getResponse() as LockErrorBody;
-    // The app may have changed the field.
-    const retryable = this.retryable && !this.#isRetryForbidden;
-    if (retryable === body.retryable) return body;
+    if (this.mayBeRetried === body.retryable) return body;
     const { statusCode, code, message, error } = body;
     return { statusCode, code, message: halfDone(message), error, retryable: false };
   }

@@ -103,7 +103,7 @@ class FailedResponse {
   #respondWith(status: number): void {
     const response = this.#response;
     const used = [...this.#failures.values()]
-      .reverse()
+      .toReversed()
       .filter(({ error }) => error.isUsedAsResponse && error.getStatus() === status);
     const tries = new Set<object>();
     for (const failure of used) {
@@ -114,8 +114,7 @@ class FailedResponse {
     if (!last) return;
     // Clients resend by themselves when they see this header, so a request that may be half done must not have it.
     const perhapsSent = last.error === this.#sent ? [last] : used;
-    const isRetryable = perhapsSent.every(({ error }) => error.retryable && !error.isRetryForbidden);
-    if (isRetryable && !response.hasHeader('Retry-After'))
+    if (perhapsSent.every(({ error }) => error.mayBeRetried) && !response.hasHeader('Retry-After'))
       response.setHeader('Retry-After', String(last.error.retryAfter ?? RETRY_AFTER_SECONDS));
     if (isOnClosedServer(response)) response.setHeader('Connection', 'close');
   }

@@ -53,8 +53,8 @@ class HttpRequest {
     destroyOnceReset(response);
   }
 
-  /** Keeps the response in the running async context, whoever ends the one ahead of it on its connection. */
-  keepInContext(): void {
+  /** Follows the response, if it waits behind another one on its connection. */
+  followQueued(): void {
     const response = this.#response.deref();
     if (response) followQueued(response);
   }
@@ -180,7 +180,7 @@ export function enterRequest(context: ExecutionContext): void {
   if (!request) return;
   entered.add(rawResponse(context)!);
   requests.enterWith(request);
-  request.keepInContext();
+  request.followQueued();
 }
 
 /** Forgets the request of this async context: Node 20 begins the next one on a connection in that of the last. */
@@ -193,7 +193,7 @@ export function insideRequest<T>(context: ExecutionContext, work: () => T): T {
   const request = httpRequest(context);
   if (!request) return work();
   return requests.run(request, () => {
-    request.keepInContext();
+    request.followQueued();
     return work();
   });
 }
@@ -274,6 +274,7 @@ export function attachToResponse(error: LockError, host: ArgumentsHost, followsR
   if (!context && !followsRequests) return;
   const failure = { by: error, error, context, work: workOf(response) };
   // A factory gets the context, which a middleware does not have.
-  if (!isOver(response) && canTell(response, failure)) attach(response, failure, context && factories.get(error));
-  else logFailure(failure, response);
+  if (isOver(response) || !canTell(response, failure)) return logFailure(failure, response);
+  attach(response, failure, context && factories.get(error));
+  noteSent(response, error);
 }

@@ -35,8 +35,9 @@ function onceConnectionClosed(response: ServerResponse, listener: () => void): (
   const socket = (response.req as IncomingMessage | undefined)?.socket;
   const later = (): void => process.nextTick(listener);
   // That of a serverless adapter is none.
-  if (socket instanceof Socket && !socket.destroyed) return onceClosed(socket, later);
-  if (socket instanceof Socket) later();
+  const isConnection = socket instanceof Socket;
+  if (isConnection && !socket.destroyed) return onceClosed(socket, later);
+  if (isConnection) later();
   return () => undefined;
 }
 

@@ -3,6 +3,7 @@ import { rejectLater } from '../../clock/next-turn.js';
 import { noteNoWork } from '../../core/lock/give-back.js';
 import type { Lock } from '../../core/lock/lock.js';
 import type { LockKey } from '../../core/request/lock-key.js';
+import type { WithLockOptions } from '../../core/request/lock-options.js';
 import { LockTimeoutError } from '../../errors/lock-timeout.error.js';
 import { type CallStreams, hasCallEnded, withStreams } from '../../http/grpc-call.js';
 import type { Method } from '../method/checked-method.js';
@@ -57,9 +58,8 @@ function callOrThrow({ name, options, keyOf, lockParameters }: CalledMethod): St
           return holdUntilEnd(value, { lock, onLost, requests, hasCallEnded: hasCallEnded(args) });
         });
       };
-      return unsubscribed
-        ? endedBy(unsubscribed, lockOptions, (options) => promiseOf(locks.withLock(key, work, options)))
-        : promiseOf(locks.withLock(key, work, lockOptions));
+      const withLock = (options: WithLockOptions) => promiseOf(locks.withLock(key, work, options));
+      return unsubscribed ? endedBy(unsubscribed, lockOptions, withLock) : withLock(lockOptions);
     } catch (error) {
       return rejectLater(error);
     }
