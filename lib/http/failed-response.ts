@@ -99,7 +99,10 @@ class FailedResponse {
     };
   }
 
-  /** Logs one failure of each try that may have been sent with a status. The last one makes the header. */
+  /**
+   * Logs one failure of each try that may have been sent with a status. Adds the header of the last one, if that may be
+   * retried, and so may all others where it is not known which one is sent.
+   */
   #respondWith(status: number): void {
     const response = this.#response;
     const used = [...this.#failures.values()]

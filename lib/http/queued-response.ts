@@ -21,7 +21,7 @@ export function followQueued(response: ServerResponse): void {
   followed.add(response);
   const inContext = AsyncLocalStorage.snapshot();
   const stop = onceConnectionClosed(response, () => inContext(close, response));
-  // One that an app has made by hand may end without a turn.
+  // A double of one may end without a turn.
   response.once('finish', stop).once('close', stop);
   const assignSocket = response.assignSocket.bind(response);
   response.assignSocket = (socket) => {

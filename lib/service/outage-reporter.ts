@@ -96,8 +96,8 @@ export class OutageReporter {
   }
 
   /**
-   * Counts a question about a key that had no reply in an outage. It does not keep one open after which calls work: its
-   * own reason may be another one, such as a missing right.
+   * Counts a question about a key that had no reply in an outage. It does not keep one open after which calls work,
+   * unless a server is gone: its own reason may be another one, such as a missing right.
    *
    * @param isOfKey whether it may have failed for the sake of its key: then it has a line, but once a minute at most
    */

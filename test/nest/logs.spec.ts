@@ -427,6 +427,19 @@ describe('News of an outage that no call tells of any more', () => {
     ]);
   });
 
+  it('with a server that is gone, questions count though a call has worked', () => {
+    const outage = news();
+    outage.begin('Redis is gone.', 'a');
+    outage.succeeded();
+    const begunAt = time;
+    for (; time <= begunAt + MINUTE; time += 1000)
+      outage.questionFailed(new LockUnavailableError('Redis is gone.'), false);
+    expect(lines).toEqual([
+      'Redis is gone.',
+      'Some locks have not been acquired for 60 s now, 61 calls failed so far. The last: Redis is gone.',
+    ]);
+  });
+
   it('of some keys, that goes on, questions have no line each', () => {
     const outage = news();
     const isReported: boolean[] = [];
