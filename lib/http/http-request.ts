@@ -7,7 +7,7 @@ import { isLockError, LockError } from '../errors/lock.error.js';
 import { callExceptionFactory, type LockExceptionFactory } from './exception-factory.js';
 import { canTell, type Failure, logFailure, MISTAKES, noteFailure, noteSent } from './failed-response.js';
 import { followQueued } from './queued-response.js';
-import { destroyOnceReset } from './reset-stream.js';
+import { followStream } from './reset-stream.js';
 import { RequestWork } from './request-work.js';
 import { isClosed, isEndedByApp, isOver, onceEnded } from './response-end.js';
 
@@ -50,7 +50,7 @@ class HttpRequest {
     contexts.set(response, context);
     if (!locksAroundRequests.has(response)) locksAroundRequests.set(response, locksAround());
     this.#locksAround = locksAroundRequests.get(response);
-    destroyOnceReset(response);
+    followStream(response);
   }
 
   /** Follows the response, if it waits behind another one on its connection. */

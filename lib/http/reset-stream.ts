@@ -12,17 +12,36 @@ const STATE_IDLE = 1;
 const open = new ChurnMap<ServerHttp2Stream, true>();
 let timer: NodeJS.Timeout | undefined;
 
+type Http2Response = ServerResponse & { readonly stream?: ServerHttp2Stream };
+
 /**
- * Destroys the HTTP/2 stream of a response when its client has reset it. Node does that itself, except where a reset
- * without an error comes before a write or the end has been sent: then neither the stream nor its session ever emits
- * `close`, even when the connection has gone, and whatever waits for it, such as Nest with server-sent events, would
- * wait for ever. No event reports this case, so a timer looks for it.
+ * Closes an HTTP/2 response whose client has gone, where Node leaves it open.
+ *
+ * Node destroys the stream of a response that its client has reset, except where a reset without an error comes before
+ * a write or the end has been sent: then neither the stream nor its session ever emits `close`, even when the
+ * connection has gone, and whatever waits for it, such as Nest with server-sent events, would wait for ever. No event
+ * reports this case, so a timer looks for it.
+ *
+ * A response of HTTP/1 that was cut off says so to a `pipeline()` that begins later. One of HTTP/2 says that it has
+ * been sent, so the pipeline would wait for ever, too.
  */
-export function destroyOnceReset({ stream }: ServerResponse & { readonly stream?: ServerHttp2Stream }): void {
-  if (!stream || stream.destroyed || open.has(stream)) return;
+export function followStream(response: Http2Response): void {
+  const { stream } = response;
+  if (!stream || open.has(stream)) return;
+  if (stream.destroyed) return showClosed(response);
   open.set(stream, true);
-  stream.once('close', () => open.delete(stream));
+  stream.once('close', () => {
+    open.delete(stream);
+    showClosed(response);
+  });
   timer ??= atRoot(() => setInterval(destroyReset, CHECK_EVERY_MS).unref());
+}
+
+/** Says of a response that the app has not ended what one of HTTP/1 says. */
+function showClosed(response: Http2Response): void {
+  if (response.writableEnded) return;
+  for (const [field, value] of Object.entries({ closed: true, writableFinished: false }))
+    Reflect.defineProperty(response, field, { value, configurable: true, writable: true });
 }
 
 function destroyReset(): void {

@@ -1,21 +1,29 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { Controller, Get, type INestApplication, Sse, StreamableFile } from '@nestjs/common';
+import { Controller, Get, type INestApplication, Res, Sse, StreamableFile } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
-import type { Server } from 'node:http';
+import { once } from 'node:events';
+import type { Server, ServerResponse } from 'node:http';
 import { type ClientHttp2Session, connect, constants } from 'node:http2';
-import { PassThrough } from 'node:stream';
+import { PassThrough, Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { type Observable, ReplaySubject } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
-import { destroyOnceReset } from '../../lib/http/reset-stream.js';
+import { followStream } from '../../lib/http/reset-stream.js';
 import { startApp } from './http-app.js';
 
 const KEY = 'order:7';
 let events: ReplaySubject<{ data: string }>;
 let file: PassThrough;
 let answer: Deferred;
+/** Of a request whose handler sends the answer by itself. */
+let received: Deferred<ServerResponse>;
+
+interface Reply {
+  raw: ServerResponse;
+}
 
 @Controller()
 class Orders {
@@ -43,31 +51,50 @@ class Orders {
   file() {
     return new StreamableFile(file);
   }
+
+  @Get('call/sent')
+  @WithLock(KEY)
+  sentInCall(@Res() reply: Reply) {
+    return this.#send(reply);
+  }
+
+  @Get('request/sent')
+  @WithLock(KEY, { scope: 'request' })
+  sentInRequest(@Res() reply: Reply) {
+    return this.#send(reply);
+  }
+
+  async #send({ raw }: Reply) {
+    received.resolve(raw);
+    await answer.promise;
+    await pipeline(Readable.from(['the', 'answer']), raw).catch(() => undefined);
+  }
 }
+
+let app: INestApplication;
+let session: ClientHttp2Session;
+
+beforeEach(async () => {
+  events = new ReplaySubject();
+  file = new PassThrough();
+  answer = deferred();
+  received = deferred();
+  app = await startApp(() => new FastifyAdapter({ http2: true }), {
+    imports: [LockTestingModule.forRoot()],
+    controllers: [Orders],
+  });
+  const { port } = (app.getHttpServer() as Server).address() as { port: number };
+  session = connect(`http://127.0.0.1:${port}`).on('error', () => undefined);
+});
+
+afterEach(async () => {
+  session.destroy();
+  await app.close();
+});
 
 describe.each(['call/events', 'request/events', 'request/json', 'request/file'])(
   'the lock of %s, on HTTP/2,',
   (path) => {
-    let app: INestApplication;
-    let session: ClientHttp2Session;
-
-    beforeEach(async () => {
-      events = new ReplaySubject();
-      file = new PassThrough();
-      answer = deferred();
-      app = await startApp(() => new FastifyAdapter({ http2: true }), {
-        imports: [LockTestingModule.forRoot()],
-        controllers: [Orders],
-      });
-      const { port } = (app.getHttpServer() as Server).address() as { port: number };
-      session = connect(`http://127.0.0.1:${port}`).on('error', () => undefined);
-    });
-
-    afterEach(async () => {
-      session.destroy();
-      await app.close();
-    });
-
     const sendMore = (): void => {
       events.next({ data: 'more' });
       file.write('more');
@@ -90,6 +117,21 @@ describe.each(['call/events', 'request/events', 'request/json', 'request/file'])
   },
 );
 
+// Node tells `pipeline()` nothing of that.
+it.each(['call/sent', 'request/sent'])(
+  'the lock of %s, on HTTP/2, is free when its client cancels before the answer is sent',
+  async (path) => {
+    const stream = session.request({ ':path': `/${path}` }).on('error', () => undefined);
+    const closed = once(await received.promise, 'close');
+    stream.close(constants.NGHTTP2_CANCEL);
+    await closed;
+    answer.resolve();
+
+    const locks = app.get(LockService);
+    await until(async () => !(await locks.isLocked(KEY)));
+  },
+);
+
 it('a stream that its client has reset is destroyed outside of the request that the server had first', async () => {
   const user = new AsyncLocalStorage<string>();
   const destroyed = deferred<string | undefined>();
@@ -99,6 +141,6 @@ it('a stream that its client has reset is destroyed outside of the request that 
     once: () => undefined,
     destroy: () => destroyed.resolve(user.getStore()),
   };
-  user.run('alice', () => destroyOnceReset({ stream } as unknown as Parameters<typeof destroyOnceReset>[0]));
+  user.run('alice', () => followStream({ stream } as unknown as Parameters<typeof followStream>[0]));
   expect(await destroyed.promise).toBeUndefined();
 });

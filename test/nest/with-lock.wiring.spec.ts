@@ -81,6 +81,15 @@ it.each([undefined, { a: 'mock' }])('a call gives what a mock of LockService ret
   expect(results).toEqual([value, value, value]);
 });
 
+it('a call with a mock of LockService says what its key lacks', async () => {
+  const module = await Test.createTestingModule({
+    providers: [Jobs, { provide: LockService, useValue: { withLock: () => 'mock' } }],
+  }).compile();
+  open.push(module);
+  const noId = undefined as unknown as string;
+  await expect(module.get(Jobs).run(noId)).rejects.toMatchObject({ code: 'LOCK_KEY_INVALID' });
+});
+
 describe('a subclass', () => {
   it('a subclass inherits a locked method', async () => {
     @Injectable()

@@ -4,12 +4,20 @@ import type { LockKey } from '../../core/request/lock-key.js';
 import type { WithLockOptions } from '../../core/request/lock-options.js';
 import type { RequestPort } from '../../service/request-port.js';
 
-/** Makes the key of a call, or attaches the error to the request of the call. */
-export function keyOrAttachedError<A>(keyOf: (args: A) => LockKey, args: A, requests: RequestPort): LockKey {
+/**
+ * Makes the key of a call, or attaches the error to the request of the call.
+ *
+ * @param requests a mock of a `LockService` has none
+ */
+export function keyOrAttachedError<A>(
+  keyOf: (args: A) => LockKey,
+  args: A,
+  requests: RequestPort | undefined,
+): LockKey {
   try {
     return keyOf(args);
   } catch (error) {
-    throw requests.attachError(error);
+    throw requests?.attachError(error) ?? error;
   }
 }
 

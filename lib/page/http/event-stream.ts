@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { destroyOnceReset } from '../../http/reset-stream.js';
+import { followStream } from '../../http/reset-stream.js';
 import { isClosed, onceEnded } from '../../http/response-end.js';
 import { PAGE_HEADERS } from './page-headers.js';
 
@@ -40,7 +40,7 @@ export class EventStream {
     };
     // The client may have left while the guards decided: then no event tells of it any more.
     if (isClosed(response)) return closed();
-    destroyOnceReset(response);
+    followStream(response);
     onceEnded(response, closed);
     this.#start();
   }
