@@ -81,9 +81,11 @@ it.each([undefined, { a: 'mock' }])('a call gives what a mock of LockService ret
   expect(results).toEqual([value, value, value]);
 });
 
-it('a call with a mock of LockService says what its key lacks', async () => {
+const mockRequests = { attachError: () => ({ a: 'mock' }) };
+
+it.each([undefined, mockRequests])('a call with a mock says what its key lacks: %j', async (requests) => {
   const module = await Test.createTestingModule({
-    providers: [Jobs, { provide: LockService, useValue: { withLock: () => 'mock' } }],
+    providers: [Jobs, { provide: LockService, useValue: { withLock: () => 'mock', requests } }],
   }).compile();
   open.push(module);
   const noId = undefined as unknown as string;

@@ -17,7 +17,8 @@ export function keyOrAttachedError<A>(
   try {
     return keyOf(args);
   } catch (error) {
-    throw requests?.attachError(error) ?? error;
+    requests?.attachError(error);
+    throw error;
   }
 }
 
