@@ -22,26 +22,26 @@ type Http2Response = ServerResponse & { readonly stream?: ServerHttp2Stream };
  * connection has gone, and whatever waits for it, such as Nest with server-sent events, would wait for ever. No event
  * reports this case, so a timer looks for it.
  *
- * A response of HTTP/1 that was cut off says so to a `pipeline()` that begins later. One of HTTP/2 says that it has
- * been sent, so the pipeline would wait for ever, too.
+ * A response of HTTP/1 says whether it is closed, and whether it has been sent. One of HTTP/2 does not say the one, and
+ * says that it has been sent although it was cut off, so a `pipeline()` or `finished()` that begins later would wait for
+ * ever, too.
  */
 export function followStream(response: Http2Response): void {
   const { stream } = response;
   if (!stream || open.has(stream)) return;
-  if (stream.destroyed) return showClosed(response);
-  open.set(stream, true);
-  stream.once('close', () => {
+  const closed = (): void => {
     open.delete(stream);
-    showClosed(response);
-  });
+    tell(response, 'closed', true);
+    if (stream.aborted) tell(response, 'writableFinished', false);
+  };
+  if (stream.destroyed) return closed();
+  open.set(stream, true);
+  stream.once('close', closed);
   timer ??= atRoot(() => setInterval(destroyReset, CHECK_EVERY_MS).unref());
 }
 
-/** Says of a response that the app has not ended what one of HTTP/1 says. */
-function showClosed(response: Http2Response): void {
-  if (response.writableEnded) return;
-  for (const [field, value] of Object.entries({ closed: true, writableFinished: false }))
-    Reflect.defineProperty(response, field, { value, configurable: true, writable: true });
+function tell(response: Http2Response, field: 'closed' | 'writableFinished', value: boolean): void {
+  Reflect.defineProperty(response, field, { value, configurable: true, writable: true });
 }
 
 function destroyReset(): void {

@@ -6,9 +6,9 @@ import { LockService, WithLock } from 'nest-redis-lock';
 import { LockTestingModule } from 'nest-redis-lock/testing';
 import { once } from 'node:events';
 import type { Server, ServerResponse } from 'node:http';
-import { type ClientHttp2Session, connect, constants } from 'node:http2';
+import { type ClientHttp2Session, connect, constants, type ServerHttp2Stream } from 'node:http2';
 import { PassThrough, Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
+import { finished, pipeline } from 'node:stream/promises';
 import { type Observable, ReplaySubject } from 'rxjs';
 import { type Deferred, deferred, turn, until } from '../support/deferred.js';
 import { followStream } from '../../lib/http/reset-stream.js';
@@ -19,10 +19,10 @@ let events: ReplaySubject<{ data: string }>;
 let file: PassThrough;
 let answer: Deferred;
 /** Of a request whose handler sends the answer by itself. */
-let received: Deferred<ServerResponse>;
+let received: Deferred<Reply['raw']>;
 
 interface Reply {
-  raw: ServerResponse;
+  raw: ServerResponse & { stream: ServerHttp2Stream };
 }
 
 @Controller()
@@ -62,6 +62,14 @@ class Orders {
   @WithLock(KEY, { scope: 'request' })
   sentInRequest(@Res() reply: Reply) {
     return this.#send(reply);
+  }
+
+  @Get('raw')
+  @WithLock(KEY, { scope: 'request' })
+  raw(@Res() { raw }: Reply) {
+    raw.stream.respond();
+    raw.stream.end('the answer');
+    received.resolve(raw);
   }
 
   async #send({ raw }: Reply) {
@@ -131,6 +139,15 @@ it.each(['call/sent', 'request/sent'])(
     await until(async () => !(await locks.isLocked(KEY)));
   },
 );
+
+it('a response that the app sends over its stream of HTTP/2 says that it has been sent', async () => {
+  session.request({ ':path': '/raw' }).resume();
+  const response = await received.promise;
+  await once(response, 'close');
+  await turn();
+  await finished(response);
+  expect(response.writableFinished).toBe(true);
+});
 
 it('a stream that its client has reset is destroyed outside of the request that the server had first', async () => {
   const user = new AsyncLocalStorage<string>();
