@@ -33,6 +33,7 @@ export function followStream(response: Http2Response): void {
     open.delete(stream);
     tell(response, 'closed', true);
     if (stream.aborted) tell(response, 'writableFinished', false);
+    else if (!response.writableEnded) discardBody(response);
   };
   if (stream.destroyed) return closed();
   open.set(stream, true);
@@ -42,6 +43,19 @@ export function followStream(response: Http2Response): void {
 
 function tell(response: Http2Response, field: 'closed' | 'writableFinished', value: boolean): void {
   Reflect.defineProperty(response, field, { value, configurable: true, writable: true });
+}
+
+/**
+ * Takes the body of a response that has none, such as one to `HEAD`, as HTTP/1 does. On HTTP/2 such a response is closed
+ * once its head has been sent, and a `pipeline()` would wait for ever for room in it.
+ */
+function discardBody(response: Http2Response): void {
+  response.write = (...args: unknown[]) => {
+    const done = args.at(-1);
+    if (typeof done === 'function') process.nextTick(done);
+    return true;
+  };
+  response.emit('drain');
 }
 
 function destroyReset(): void {
