@@ -2,6 +2,7 @@ import type { ServerHttp2Stream } from 'node:http2';
 import type { ServerResponse } from 'node:http';
 import { atRoot } from '../clock/root-context.js';
 import { ChurnMap } from '../collections/churn-map.js';
+import { http2StreamOf } from './http2-stream.js';
 
 const CHECK_EVERY_MS = 500;
 
@@ -11,8 +12,6 @@ const STATE_IDLE = 1;
 /** The HTTP/2 streams of running requests. */
 const open = new ChurnMap<ServerHttp2Stream, true>();
 let timer: NodeJS.Timeout | undefined;
-
-type Http2Response = ServerResponse & { readonly stream?: ServerHttp2Stream };
 
 /**
  * Closes an HTTP/2 response whose client has gone, where Node leaves it open.
@@ -26,14 +25,13 @@ type Http2Response = ServerResponse & { readonly stream?: ServerHttp2Stream };
  * says that it has been sent although it was cut off, so a `pipeline()` or `finished()` that begins later would wait for
  * ever, too.
  */
-export function followStream(response: Http2Response): void {
-  const { stream } = response;
+export function followStream(response: ServerResponse): void {
+  const stream = http2StreamOf(response);
   if (!stream || open.has(stream)) return;
   const closed = (): void => {
     open.delete(stream);
     tell(response, 'closed', true);
     if (stream.aborted) tell(response, 'writableFinished', false);
-    else if (!response.writableEnded) discardBody(response);
   };
   if (stream.destroyed) return closed();
   open.set(stream, true);
@@ -41,21 +39,8 @@ export function followStream(response: Http2Response): void {
   timer ??= atRoot(() => setInterval(destroyReset, CHECK_EVERY_MS).unref());
 }
 
-function tell(response: Http2Response, field: 'closed' | 'writableFinished', value: boolean): void {
+function tell(response: ServerResponse, field: 'closed' | 'writableFinished', value: boolean): void {
   Reflect.defineProperty(response, field, { value, configurable: true, writable: true });
-}
-
-/**
- * Takes the body of a response that has none, such as one to `HEAD`, as HTTP/1 does. On HTTP/2 such a response is closed
- * once its head has been sent, and a `pipeline()` would wait for ever for room in it.
- */
-function discardBody(response: Http2Response): void {
-  response.write = (...args: unknown[]) => {
-    const done = args.at(-1);
-    if (typeof done === 'function') process.nextTick(done);
-    return true;
-  };
-  response.emit('drain');
 }
 
 function destroyReset(): void {

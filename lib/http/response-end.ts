@@ -1,17 +1,8 @@
 import type { EventEmitter } from 'node:events';
 import type { ServerResponse } from 'node:http';
+import { http2StreamOf } from './http2-stream.js';
 import { keepAlive } from './keep-alive.js';
 import { onceClosed } from './socket-close.js';
-
-interface Http2Session {
-  readonly destroyed: boolean;
-  readonly socket: unknown;
-}
-
-/** The stream of an HTTP/2 response. It alone reports the end of a `HEAD` request that was cancelled. */
-interface Http2Part {
-  readonly stream?: EventEmitter & { readonly destroyed: boolean; readonly session?: Http2Session };
-}
 
 type Connection = Partial<EventEmitter> & { readonly destroyed?: boolean };
 
@@ -27,8 +18,10 @@ const endedByApp = new WeakSet<ServerResponse>();
 const listenersOf = new WeakMap<ServerResponse, Set<() => void>>();
 
 /** Tells whether the connection of a response, or its HTTP/2 stream, is closed: nothing can be sent any more. */
-export function isClosed(response: ServerResponse & Http2Part): boolean {
-  return response.destroyed || response.stream?.destroyed === true || connectionOf(response)?.destroyed === true;
+export function isClosed(response: ServerResponse): boolean {
+  return (
+    response.destroyed || http2StreamOf(response)?.destroyed === true || connectionOf(response)?.destroyed === true
+  );
 }
 
 /**
@@ -55,7 +48,7 @@ export function isOver(response: ServerResponse): boolean {
  *
  * @returns a function that stops listening
  */
-export function onceEnded(response: ServerResponse & Http2Part, listener: () => void): () => void {
+export function onceEnded(response: ServerResponse, listener: () => void): () => void {
   let listeners = listenersOf.get(response);
   if (!listeners) listenTo(response, (listeners = new Set()));
   listeners.add(listener);
@@ -63,9 +56,9 @@ export function onceEnded(response: ServerResponse & Http2Part, listener: () => 
 }
 
 /** Adds one listener of ours to each event of a response: where it has too many, Node warns of a leak. */
-function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => void>): void {
+function listenTo(response: ServerResponse, listeners: Set<() => void>): void {
   listenersOf.set(response, listeners);
-  const { stream } = response;
+  const stream = http2StreamOf(response);
   const connection = connectionOf(response);
   const ended = (): void => {
     response.off('finish', finish).off('close', ended).off(ENDED_IN_QUEUE, ended);
@@ -91,8 +84,8 @@ function listenTo(response: ServerResponse & Http2Part, listeners: Set<() => voi
 }
 
 /** Returns the connection of an HTTP/1 request. The response itself has it only when its turn in the queue has come. */
-function connectionOf(response: ServerResponse & Http2Part): Connection | undefined {
-  return response.stream
+function connectionOf(response: ServerResponse): Connection | undefined {
+  return http2StreamOf(response)
     ? undefined
     : ((response.req as { readonly socket?: Connection } | undefined)?.socket ?? undefined);
 }
